@@ -2,6 +2,7 @@
 import type { Place, ProblemDocument } from './types';
 
 export class Problem extends Error {
+  readonly document: ProblemDocument;
   readonly code: string;
   readonly status: number;
   readonly title: string;
@@ -12,6 +13,7 @@ export class Problem extends Error {
   constructor(document: ProblemDocument) {
     super(document.detail);
     this.name = 'Problem';
+    this.document = document;
     this.code = document.code;
     this.status = document.status;
     this.title = document.title;
@@ -55,3 +57,9 @@ export function asProblem(error: unknown): Problem {
   const detail = error instanceof Error ? error.message : String(error);
   return new Problem({ type: 'about:blank', code: 'internal', status: 0, title: 'The dashboard failed', detail });
 }
+
+/** Statuses of what is over in a moment: too much at once, or something that is needed is away. */
+const PASSING = new Set([429, 502, 503, 504]);
+
+/** Whether the same request may succeed if it is asked again later. */
+export const mayPass = ({ code, status }: Problem): boolean => code === 'unreachable' || PASSING.has(status);

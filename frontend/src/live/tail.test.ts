@@ -9,6 +9,8 @@ const snapshot = (id: string, values: number[], more: Partial<News> = {}): News 
   ...more,
 });
 
+const change = (id: string, ...rows: unknown[][]): News => ({ snapshot: id, rows, dropped: 0 });
+
 const shown = (tail: Tail) => tail.getView().rows.map((row) => row.cells[0]);
 
 test('the newest rows come first', () => {
@@ -63,124 +65,6 @@ test('many changes between two frames are drawn once', () => {
   expect(drawn).toBe(1);
   tail.onNews(snapshot('60.0', [60]));
   expect(frames).toHaveLength(2);
-});
-
-const COLUMNS = ['k', 'n', 'op'].map((name) => ({ name, type: 'string' }));
-
-const change = (id: string, ...rows: unknown[][]): News => ({ snapshot: id, rows, dropped: 0 });
-
-test('groups that change are a table in place, which goes on from what they were', async () => {
-  const asked: string[] = [];
-  let give: (rows: unknown[][]) => void = () => undefined;
-  const load = (snapshot: string) => {
-    asked.push(snapshot);
-    return new Promise<unknown[][]>((resolve) => (give = resolve));
-  };
-  const tail = new Tail((draw) => draw(), load);
-  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
-  tail.onColumns(COLUMNS, ['k'], '4.0');
-  expect(asked).toEqual(['4.0']);
-  tail.onNews(change('5.0', ['b', 2, 'upsert'], ['c', 3, 'upsert'], ['d', null, 'delete']));
-  // What comes late is older than what came meanwhile.
-  give([
-    ['a', 1, 'upsert'],
-    ['b', 1, 'upsert'],
-    ['d', 1, 'upsert'],
-  ]);
-  await Promise.resolve();
-  await Promise.resolve();
-  await Promise.resolve();
-  expect(rows()).toEqual([
-    ['b', 2],
-    ['c', 3],
-    ['a', 1],
-  ]);
-  tail.onNews(change('6.0', ['c', 9, 'upsert'], ['b', null, 'delete']));
-  expect(rows()).toEqual([
-    ['c', 9],
-    ['a', 1],
-  ]);
-  expect(tail.getView().received).toBe(5);
-});
-
-test('a table of groups begins anew with other results', async () => {
-  const tail = new Tail(
-    (draw) => draw(),
-    () => Promise.reject(new Error('gone')),
-  );
-  tail.onColumns(COLUMNS, ['k'], '4.0', 'matches.0');
-  tail.onNews(change('5.0', ['b', 2, 'upsert']));
-  tail.onColumns(COLUMNS, ['k'], '7.0', 'matches.1');
-  await Promise.resolve();
-  await Promise.resolve();
-  tail.onNews(change('8.0', ['c', 3, 'upsert']));
-  expect(tail.getView().rows.map((row) => row.cells[0])).toEqual(['c']);
-});
-
-test('groups are asked for again where changes of them were left out', async () => {
-  const asked: string[] = [];
-  let answers: unknown[][][] = [];
-  const load = (snapshot: string) => {
-    asked.push(snapshot);
-    const found = answers.shift();
-    return found === undefined ? Promise.reject(new Error('gone')) : Promise.resolve(found);
-  };
-  const settled = () => new Promise((resolve) => setTimeout(resolve));
-  const tail = new Tail((draw) => draw(), load);
-  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
-  tail.onColumns(COLUMNS, ['k']);
-  tail.onNews(change('1.0', ['a', 1, 'upsert'], ['b', 1, 'upsert'], ['c', 1, 'upsert']));
-  expect(asked).toEqual([]);
-  const whole = [
-    ['a', 1, 'upsert'],
-    ['b', 4, 'upsert'],
-    ['d', 4, 'upsert'],
-  ];
-  answers = [whole];
-  tail.onNews({ ...change('4.0', ['a', 4, 'upsert']), truncated: true, more: true });
-  expect(asked).toEqual([]);
-  tail.onNews({ ...change('4.0', ['b', 3, 'upsert']), truncated: true });
-  // Snapshots that are dropped while the groups are on their way are asked for afterwards, once.
-  answers.push([['d', 9, 'upsert']]);
-  tail.onNews({ ...change('6.0', ['b', 6, 'upsert']), dropped: 1 });
-  tail.onNews({ ...change('8.0', ['a', null, 'delete']), dropped: 1 });
-  await settled();
-  expect(asked).toEqual(['4.0', '8.0']);
-  expect(rows()).toEqual([['d', 9]]);
-  tail.onNews({ ...change('10.0', ['d', 10, 'upsert']), dropped: 1 });
-  await settled();
-  expect(rows(), 'what is there stays where asking fails').toEqual([['d', 10]]);
-});
-
-test('groups stay where nobody tells what became of them, which is asked again with the next change', async () => {
-  const asked: string[] = [];
-  let answer: unknown[][] | null = null;
-  const load = (snapshot: string) => {
-    asked.push(snapshot);
-    return answer === null ? Promise.reject(new Error('the store is away')) : Promise.resolve(answer);
-  };
-  const settled = () => new Promise((resolve) => setTimeout(resolve));
-  const tail = new Tail((draw) => draw(), load);
-  const rows = () => tail.getView().rows.map((row) => row.cells.slice(0, 2));
-  tail.onColumns(COLUMNS, ['k']);
-  tail.onNews(change('1.0', ['a', 1, 'upsert'], ['b', 1, 'upsert'], ['c', 1, 'upsert']));
-  tail.onColumns(COLUMNS, ['k'], '4.0');
-  await settled();
-  answer = [
-    ['a', 5, 'upsert'],
-    ['c', 4, 'upsert'],
-  ];
-  tail.onNews(change('5.0', ['a', 5, 'upsert']));
-  expect(rows(), 'nothing vanishes').toEqual([
-    ['a', 5],
-    ['b', 1],
-    ['c', 1],
-  ]);
-  await settled();
-  expect(rows()).toEqual(answer.map((row) => row.slice(0, 2)));
-  tail.onNews(change('6.0', ['a', 6, 'upsert']));
-  await settled();
-  expect(asked).toEqual(['4.0', '5.0']);
 });
 
 test('a snapshot that was cut off comes anew, and its rows stand there once', () => {

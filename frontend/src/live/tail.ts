@@ -1,7 +1,8 @@
 /** The newest rows of a job's results, bounded; a paused tail keeps what is shown and lets the rest wait. */
+import { asProblem, mayPass, Problem } from '../api/problem';
 import type { Column, Completion, News, ProblemDocument, Progress } from '../api/types';
 import { GroupTable } from './groups';
-import type { Listener } from './socket';
+import { pauseMs, type Listener } from './socket';
 
 export const ROWS_MAX = 2_000;
 /** Changes of groups that a chart is drawn from. */
@@ -87,9 +88,9 @@ export class Tail implements Listener {
   private table: GroupTable | null = null;
   /** Of groups that change, the snapshot as of which all are to be asked for; null where none was left out. */
   private unseen: string | null = null;
-  /** They could not be had, and are asked for with the next snapshot. */
-  private isOwed = false;
   private isFilling = false;
+  /** How asking for them went since the columns came: failures in a row, and when the next question may be asked. */
+  private asked = { failures: 0, notBeforeMs: 0 };
   /** Which results the rows are of. */
   private results: string | undefined;
 
@@ -120,7 +121,7 @@ export class Tail implements Listener {
     const { columns, groups } = this.view;
     if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
     this.received = this.receivedWhenPaused = this.receivedInPart = 0;
-    this.isOwed = false;
+    this.unseen = null;
     this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0, gap: null });
   }
 
@@ -145,6 +146,7 @@ export class Tail implements Listener {
     else this.table ??= new GroupTable(columns, groups, ROWS_MAX);
     this.changes = [];
     this.unseen = snapshot;
+    this.asked = { failures: 0, notBeforeMs: 0 };
     void this.fill();
   };
 
@@ -161,18 +163,32 @@ export class Tail implements Listener {
   private async fill(): Promise<void> {
     if (this.isFilling) return;
     this.isFilling = true;
-    while (this.table !== null && this.unseen !== null) {
-      const [table, snapshot] = [this.table, this.unseen];
+    while (this.table !== null && this.unseen !== null && performance.now() >= this.asked.notBeforeMs) {
+      const { table, unseen: snapshot, asked } = this;
       this.unseen = null;
-      this.isOwed = false;
       table.forget();
       // Without them the table has the groups that it had, and those that change from now on.
-      const found = await this.load(snapshot).catch(() => null);
+      const found = await this.load(snapshot).catch(asProblem);
       if (table !== this.table) continue;
-      if (found === null) this.isOwed = true;
-      else this.put(table, snapshot, found);
+      if (!(found instanceof Problem)) {
+        asked.failures = 0;
+        this.put(table, snapshot, found);
+      } else if (asked === this.asked) this.miss(snapshot, found);
     }
     this.isFilling = false;
+  }
+
+  /** They could not be had. What may pass is asked again with news or progress: no timer outlives the page. */
+  private miss(snapshot: string, problem: Problem): void {
+    if (mayPass(problem)) {
+      this.asked.notBeforeMs = performance.now() + pauseMs(this.asked.failures, Math.random());
+      this.asked.failures += 1;
+      this.unseen ??= snapshot;
+    } else {
+      // The next question would have the same answer, until the page subscribes anew.
+      this.asked.notBeforeMs = Infinity;
+      this.change({ problem: { ...problem.document, title: 'Some groups are missing or have old values' } });
+    }
   }
 
   private put(table: GroupTable, snapshot: string, found: unknown[][]): void {
@@ -193,7 +209,7 @@ export class Tail implements Listener {
       this.table.take(rows);
       this.newest = this.table.list();
       this.changes = [...this.changes, ...rows].slice(-CHANGES_MAX);
-      if (news.dropped > 0 || news.truncated || this.isOwed) this.unseen = news.snapshot;
+      if (news.dropped > 0 || news.truncated || this.unseen !== null) this.unseen = news.snapshot;
       if (!news.more) void this.fill();
     }
     const { dropped, cut, isPaused } = this.view;
@@ -205,7 +221,13 @@ export class Tail implements Listener {
     });
   };
 
-  readonly onProgress = (progress: Progress): void => this.change({ progress });
+  readonly onProgress = (progress: Progress): void => {
+    if (this.unseen !== null) {
+      this.unseen = progress.snapshot ?? this.unseen;
+      void this.fill();
+    }
+    this.change({ progress });
+  };
 
   readonly onProblem = (problem: ProblemDocument): void => this.change({ problem });
 
