@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { News } from '../api/types';
-import { ROWS_MAX, Tail } from './tail';
+import { ROWS_MAX, Tail, type TailView } from './tail';
 
 const snapshot = (id: string, values: number[], more: Partial<News> = {}): News => ({
   snapshot: id,
@@ -96,6 +96,36 @@ test('a snapshot that is cut off while paused is counted once', () => {
   expect(tail.getView().waiting).toBe(2);
   tail.pause(false);
   expect(shown(tail)).toEqual([3, 2, 1]);
+});
+
+test('what waits and what was dropped is right where a snapshot is cut off before or after a pause', () => {
+  const columns = [{ name: 'n', type: 'int64' }];
+  const gap = { first: '2.0', last: '2.0', rows: 7 };
+  const counts = ({ received, waiting, dropped }: TailView) => [received, waiting, dropped.rows, dropped.snapshots];
+  const before = new Tail((draw) => draw());
+  before.onColumns(columns);
+  before.onNews(snapshot('1.0', [1]));
+  before.pause(true);
+  before.onNews(snapshot('3.0', [2, 3], { more: true, dropped: 1, gap }));
+  before.onNews(snapshot('3.0', [4], { more: true }));
+  expect(counts(before.getView())).toEqual([4, 3, 7, 1]);
+  before.onColumns(columns, [], '1.0');
+  expect(counts(before.getView())).toEqual([1, 0, 0, 0]);
+  before.onNews(snapshot('3.0', [2, 3], { more: true, dropped: 1, gap }));
+  before.onNews(snapshot('3.0', [4]));
+  before.onColumns(columns, [], '3.0');
+  expect(counts(before.getView())).toEqual([4, 3, 7, 1]);
+
+  const after = new Tail((draw) => draw());
+  after.onColumns(columns);
+  after.onNews(snapshot('1.0', [1, 2, 3], { more: true }));
+  after.pause(true);
+  after.onColumns(columns);
+  expect(counts(after.getView())).toEqual([0, 0, 0, 0]);
+  after.onNews(snapshot('1.0', [1], { more: true }));
+  expect(counts(after.getView())).toEqual([1, 0, 0, 0]);
+  after.onNews(snapshot('1.0', [2, 3, 4]));
+  expect(counts(after.getView()), 'three of the four are shown').toEqual([4, 1, 0, 0]);
 });
 
 test('snapshots with more rows than come are counted', () => {

@@ -56,6 +56,13 @@ const EMPTY: TailView = {
   gap: null,
 };
 
+const NO_PART = { received: 0, dropped: EMPTY.dropped };
+
+const plus = (one: TailView['dropped'], other: TailView['dropped']): TailView['dropped'] => ({
+  rows: one.rows + other.rows,
+  snapshots: one.snapshots + other.snapshots,
+});
+
 const isGap = (end: Completion['reason']): end is 'restarted' | 'resync' => end === 'restarted' || end === 'resync';
 
 const isSame = (before: Column[], after: Column[]): boolean =>
@@ -79,8 +86,8 @@ export class Tail implements Listener {
   private changes: TailRow[] = [];
   private received = 0;
   private receivedWhenPaused = 0;
-  /** Of them, those of a snapshot that did not come whole yet. */
-  private receivedInPart = 0;
+  /** What of the counts is of a snapshot that did not come whole yet. */
+  private part = NO_PART;
   private isScheduled = false;
   private readonly watchers = new Set<() => void>();
   private readonly schedule: (draw: () => void) => void;
@@ -120,7 +127,8 @@ export class Tail implements Listener {
     this.changes = [];
     const { columns, groups } = this.view;
     if (this.table !== null) this.table = new GroupTable(columns, groups, ROWS_MAX);
-    this.received = this.receivedWhenPaused = this.receivedInPart = 0;
+    this.received = this.receivedWhenPaused = 0;
+    this.part = NO_PART;
     this.unseen = null;
     this.change({ ...this.shown(), received: 0, waiting: 0, dropped: EMPTY.dropped, cut: 0, gap: null });
   }
@@ -150,13 +158,23 @@ export class Tail implements Listener {
     void this.fill();
   };
 
-  /** A snapshot that did not come whole comes anew. */
+  /** A snapshot that did not come whole comes anew, or is dropped with those that were dropped before it. */
   private takeBack(): void {
-    if (this.receivedInPart === 0) return;
-    if (this.table === null) this.newest = this.newest.slice(this.receivedInPart);
-    this.received -= this.receivedInPart;
-    this.receivedInPart = 0;
-    this.change({ received: this.received, ...(this.view.isPaused ? {} : this.shown()) });
+    const { received, dropped } = this.part;
+    if (this.table === null) this.newest = this.newest.slice(received);
+    this.received -= received;
+    this.part = NO_PART;
+    const { rows, snapshots } = this.view.dropped;
+    this.change({
+      received: this.received,
+      dropped: { rows: rows - dropped.rows, snapshots: snapshots - dropped.snapshots },
+      ...this.waitingOrShown(),
+    });
+  }
+
+  /** While paused, rows that are shown and come anew do not wait. */
+  private waitingOrShown(): Partial<TailView> {
+    return this.view.isPaused ? { waiting: Math.max(0, this.received - this.receivedWhenPaused) } : this.shown();
   }
 
   /** Ask for all groups, and once more if changes were left out meanwhile. */
@@ -202,7 +220,11 @@ export class Tail implements Listener {
   readonly onNews = (news: News): void => {
     const rows = news.rows.map((cells, place) => ({ number: this.received + place, snapshot: news.snapshot, cells }));
     this.received += rows.length;
-    this.receivedInPart = news.more ? this.receivedInPart + rows.length : 0;
+    const dropped = { rows: news.gap?.rows ?? 0, snapshots: news.dropped };
+    const { part } = this;
+    this.part = news.more
+      ? { received: part.received + rows.length, dropped: plus(part.dropped, dropped) }
+      : NO_PART;
     if (this.table === null) {
       this.newest = [...rows.slice(-ROWS_MAX).reverse(), ...this.newest].slice(0, ROWS_MAX);
     } else {
@@ -212,12 +234,11 @@ export class Tail implements Listener {
       if (news.dropped > 0 || news.truncated || this.unseen !== null) this.unseen = news.snapshot;
       if (!news.more) void this.fill();
     }
-    const { dropped, cut, isPaused } = this.view;
     this.change({
       received: this.received,
-      dropped: { rows: dropped.rows + (news.gap?.rows ?? 0), snapshots: dropped.snapshots + news.dropped },
-      cut: cut + (news.truncated && !news.more ? 1 : 0),
-      ...(isPaused ? { waiting: this.received - this.receivedWhenPaused } : this.shown()),
+      dropped: plus(this.view.dropped, dropped),
+      cut: this.view.cut + (news.truncated && !news.more ? 1 : 0),
+      ...this.waitingOrShown(),
     });
   };
 
