@@ -1,7 +1,7 @@
 import { MantineProvider } from '@mantine/core';
 import { act, render, screen, waitFor } from '@testing-library/react';
 import type uPlot from 'uplot';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { chooseZone } from '../times';
 import type { ChartData } from './series';
 import { TimeChart } from './TimeChart';
@@ -34,10 +34,15 @@ vi.mock('@mantine/hooks', async (original) => ({
 }));
 
 const T0_S = 1_767_225_600;
+const zoneBefore = process.env.TZ;
 
 beforeEach(() => {
   FakePlot.last = null;
   chooseZone('utc');
+});
+
+afterEach(() => {
+  process.env.TZ = zoneBefore;
 });
 
 async function drawn(atS: number[], ...series: ChartData['series']) {
@@ -86,10 +91,26 @@ test('times that are days apart have dates', async () => {
   const daysS = [0, 1, 2, 3].map((day) => day * 86_400);
   const { plot, options } = await drawn(daysS, { label: 'a', values: [1, 2, 3, 4] });
   const { values } = options.axes?.[0] ?? {};
-  const words = (stepS: number) => typeof values === 'function' && values(plot, [T0_S + 86_400], 0, 0, stepS);
-  expect([words(86_400), words(3_600), words(10)]).toEqual([['2026-01-02'], ['00:00'], ['00:00:00']]);
+  const words = (stepS: number) => typeof values === 'function' && values(plot, [T0_S + 43_200], 0, 0, stepS);
+  expect([words(86_400), words(3_600), words(10)]).toEqual([['2026-01-01'], ['12:00'], ['12:00:00']]);
   act(() => {
     for (const hook of options.hooks?.setCursor ?? []) hook?.({ cursor: { idx: 2 } } as unknown as uPlot);
   });
   expect(screen.getByText('2026-01-03 00:00:00Z')).toBeDefined();
+});
+
+test.each([
+  { zone: 'utc', first: T0_S },
+  // Midnight there is half past six in the evening of UTC.
+  { zone: 'local', first: T0_S - 5.5 * 3_600 },
+] as const)('of times within a few days each midnight of the zone $zone has its date', async ({ zone, first }) => {
+  process.env.TZ = 'Asia/Kolkata';
+  chooseZone(zone);
+  const { plot, options } = await drawn([0, 40 * 3_600], { label: 'a', values: [1, 2] });
+  const { values } = options.axes?.[0] ?? {};
+  const words = (...splits: number[]) => (stepS: number) =>
+    typeof values === 'function' && values(plot, splits.map((split) => first + split), 0, 0, stepS);
+  const halfDays = [0, 1, 2, 3].map((half) => half * 43_200);
+  expect(words(...halfDays)(43_200)).toEqual(['2026-01-01', '12:00', '2026-01-02', '12:00']);
+  expect(words(86_390, 86_400, 86_410)(10)).toEqual(['23:59:50', '2026-01-02', '00:00:10']);
 });

@@ -98,8 +98,7 @@ function axesOf({ scheme, format, times }: Looks): uPlot.Axis[] {
       size: X_AXIS_PX,
       gap: 3,
       space: (_, _axis, fromS, toS) => (toS - fromS < DAY_S ? 54 : 72),
-      values: (_, splits, _axis, _space, stepS) =>
-        splits.map(stepS < 60 ? times.clock : stepS < DAY_S ? times.minute : times.date),
+      values: (_, splits, _axis, _space, stepS) => splits.map((atS) => written(atS, stepS, times)),
     },
     {
       ...axis,
@@ -110,6 +109,12 @@ function axesOf({ scheme, format, times }: Looks): uPlot.Axis[] {
         splits.map((split) => (split === null || split < (chart.scales.y?.min ?? 0) ? '' : format(split))),
     },
   ];
+}
+
+/** A time along the axis; where a day begins, its date tells it from the same hour of other days. */
+function written(atS: number, stepS: number, { clock, minute, date }: Times): string {
+  if (stepS >= DAY_S || date(atS - 1) !== date(atS)) return date(atS);
+  return stepS < 60 ? clock(atS) : minute(atS);
 }
 
 const linesOf = ({ labels, colours }: Looks): uPlot.Series[] =>
