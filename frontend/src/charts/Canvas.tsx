@@ -17,9 +17,11 @@ interface CanvasProps extends Pointing {
   height: number;
   view: View;
   ceiling: Ceiling;
+  holds: boolean;
 }
 
-export function Canvas({ data, colours, scheme, format, times, width, height, view, ceiling, onPoint, onZoom }: CanvasProps) {
+export function Canvas(props: CanvasProps) {
+  const { data, colours, scheme, format, times, width, height, view, ceiling, holds, onPoint, onZoom } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const { zoom, isLog } = view;
@@ -36,14 +38,14 @@ export function Canvas({ data, colours, scheme, format, times, width, height, vi
 
   useEffect(() => {
     if (place.current === null) return undefined;
-    const looks = { labels: JSON.parse(labels) as string[], colours, scheme, format, times, isLog };
+    const looks = { labels: JSON.parse(labels) as string[], colours, scheme, format, times, isLog, holds };
     const made = makePlot(place.current, looks, { onPoint, onZoom }, () => drawn.current);
     plot.current = made;
     return () => {
       plot.current = null;
       made.destroy();
     };
-  }, [labels, colours, scheme, format, times, isLog, onPoint, onZoom]);
+  }, [labels, colours, scheme, format, times, isLog, holds, onPoint, onZoom]);
 
   return <div ref={place} style={{ position: 'absolute', inset: 0 }} />;
 }

@@ -10,6 +10,7 @@ import { TimeChart } from './TimeChart';
 const { FakePlot } = vi.hoisted(() => {
   class FakePlot {
     static last: FakePlot | null = null;
+    static paths = { stepped: (options: unknown) => ({ stepped: options }) };
     readonly options: uPlot.Options;
     data: unknown[] = [];
     constructor(options: uPlot.Options) {
@@ -45,7 +46,9 @@ afterEach(() => {
   process.env.TZ = zoneBefore;
 });
 
-async function drawn(atS: number[], ...series: ChartData['series']) {
+const drawn = (atS: number[], ...series: ChartData['series']) => drawnAs({ holds: false }, atS, ...series);
+
+async function drawnAs({ holds }: { holds: boolean }, atS: number[], ...series: ChartData['series']) {
   const data = { atS: atS.map((at) => T0_S + at), series, restartsS: [] };
   render(
     <MantineProvider env="test">
@@ -54,6 +57,7 @@ async function drawn(atS: number[], ...series: ChartData['series']) {
         data={data}
         format={String}
         view={{ zoom: null, isLog: false }}
+        holds={holds}
         onZoom={() => undefined}
       />
     </MantineProvider>,
@@ -85,6 +89,14 @@ test('what is known of one time only is drawn as a point, with some room around'
   const { range } = options.scales?.x ?? {};
   expect(typeof range === 'function' && range(plot, T0_S, T0_S + 86_400, 'x')).toEqual([T0_S - 30, T0_S + 30]);
   expect(screen.queryByText('nothing reported in this time')).toBeNull();
+});
+
+test('values that hold are steps that end with a hole, and others slope', async () => {
+  const { options } = await drawn([0, 1], { label: 'a', values: [1, 2] });
+  expect(options.series[1]?.paths).toBeUndefined();
+  FakePlot.last = null;
+  const { options: held } = await drawnAs({ holds: true }, [0, 1, 2], { label: 'a', values: [1, undefined, 2] });
+  expect(held.series[1]?.paths).toEqual({ stepped: { align: 1, alignGaps: 1 } });
 });
 
 test('times that are days apart have dates', async () => {

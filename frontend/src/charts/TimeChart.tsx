@@ -18,10 +18,12 @@ interface TimeChartProps {
   data: ChartData;
   format: (value: number | null) => string;
   view: View;
+  /** Whether a value holds until the next one. */
+  holds?: boolean;
   onZoom: (to: Stretch | null) => void;
 }
 
-export function TimeChart({ title, note, data, format, view, onZoom }: TimeChartProps) {
+export function TimeChart({ title, note, data, format, view, holds = false, onZoom }: TimeChartProps) {
   const times = useTimes();
   const scheme = useComputedColorScheme('light');
   const { ref, width, height } = useElementSize();
@@ -61,6 +63,7 @@ export function TimeChart({ title, note, data, format, view, onZoom }: TimeChart
               height={height}
               view={view}
               ceiling={ceiling}
+              holds={holds}
               onPoint={setPointed}
               onZoom={onZoom}
             />

@@ -32,6 +32,13 @@ test('each group is a line in event time whose last value holds, and its end a h
   });
 });
 
+test('the hole of a group that ended lasts until the group is there again, whatever others do', () => {
+  const others = [1, 2, 3, 4, 5].map((at) => change(at, 2, at));
+  const one = [change(2, 1, 20), change(3, 1, null, 'delete'), change(5, 1, 50)];
+  const { series } = groupChart(COLUMNS, ['k'], [...others, ...one], 'n');
+  expect(series[1]).toEqual({ label: '1', values: [undefined, 20, null, null, 50] });
+});
+
 test('groups are told apart that are written alike', () => {
   const columns = [{ name: 'a', type: 'string' }, { name: 'b', type: 'string' }, ...COLUMNS.slice(2)];
   const of = (a: string | null, b: string, n: number) => {

@@ -45,7 +45,13 @@ export function groupChart(columns: Column[], groups: string[], changes: TailRow
   const busiest = [...lines.values()].sort((one, other) => other.line.size - one.line.size).slice(0, LINES_MAX);
   const atS = [...new Set(busiest.flatMap(({ line }) => [...line.keys()]))].sort((one, other) => one - other);
   const series = busiest.map(({ label, line }): Series => {
-    const values = atS.map((at) => line.get(at));
+    let isHole = false;
+    const values = atS.map((at) => {
+      const known = line.get(at);
+      if (known !== undefined) isHole = known === null;
+      // A hole does not end where another group changes.
+      return isHole ? null : known;
+    });
     return { label, values: [...values.slice(0, -1), valueAt({ label, values }, values.length - 1)] };
   });
   return { atS, series, restartsS: [] };

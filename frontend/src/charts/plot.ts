@@ -14,6 +14,8 @@ export interface Looks {
   format: (value: number | null) => string;
   times: Times;
   isLog: boolean;
+  /** A value holds until the next one; otherwise a line slopes from one to the other. */
+  holds: boolean;
 }
 
 /** What a plot is fed with. */
@@ -117,12 +119,14 @@ function written(atS: number, stepS: number, { clock, minute, date }: Times): st
   return stepS < 60 ? clock(atS) : minute(atS);
 }
 
-const linesOf = ({ labels, colours }: Looks): uPlot.Series[] =>
+const linesOf = ({ labels, colours, holds }: Looks): uPlot.Series[] =>
   labels.map((label, number) => ({
     label,
     stroke: colours[number % colours.length],
     width: 1.5,
     dash: [...dashesOf(number)],
+    // A hole begins at its own time: until then the value before it holds.
+    ...(holds && uPlot.paths.stepped && { paths: uPlot.paths.stepped({ align: 1, alignGaps: 1 }) }),
     points: {
       show: false,
       filter: ({ data }, of) => alone(data[of] as Series['values']),

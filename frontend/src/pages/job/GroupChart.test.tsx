@@ -1,8 +1,16 @@
 import { MantineProvider } from '@mantine/core';
-import { act, fireEvent, render, screen } from '@testing-library/react';
-import { beforeEach, expect, test } from 'vitest';
+import { act, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { Tail } from '../../live/tail';
 import { GroupChart } from './GroupChart';
+
+/** jsdom has neither a size nor a canvas. */
+const { Canvas } = vi.hoisted(() => ({ Canvas: vi.fn<(props: { holds: boolean }) => null>(() => null) }));
+vi.mock('../../charts/Canvas', () => ({ Canvas }));
+vi.mock('@mantine/hooks', async (original) => ({
+  ...(await original<typeof import('@mantine/hooks')>()),
+  useElementSize: () => ({ ref: () => undefined, width: 400, height: 150 }),
+}));
 
 const COLUMNS = [
   { name: 'k', type: 'string' },
@@ -44,6 +52,12 @@ test('a line for each group, which goes on as the group changes', () => {
   expect(screen.getByRole('img', { name: /a: now 9, between 5 and 9/ })).toBeDefined();
   fireEvent.change(screen.getByLabelText('Drawn'), { target: { value: 'top' } });
   expect(screen.getByRole('img', { name: /^top\. a: now 0\.5, between 0\.5 and 1\.5/ })).toBeDefined();
+});
+
+test('a value holds until the next one', async () => {
+  change(1, 'a', 5, 1);
+  draw();
+  await waitFor(() => expect(Canvas.mock.lastCall?.[0].holds).toBe(true));
 });
 
 test('the keyboard shows a part of it', () => {

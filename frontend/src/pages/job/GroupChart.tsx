@@ -39,6 +39,7 @@ export function GroupChart({ view }: { view: Pick<TailView, 'columns' | 'groups'
         data={data}
         format={formatShort}
         view={part}
+        holds
         onZoom={onZoom}
       />
     </section>
