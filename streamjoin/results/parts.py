@@ -313,24 +313,25 @@ class JsonLinesSink(_Ready):
             is_same = target in (beside, Path(known.get("file", target)))
             if is_same and known["begun"] <= begun:
                 return int(known["begun"])
-            if not is_same and beside.exists() and beside.stat().st_size > known["begun"]:
+            if not is_same and beside is not None and beside.exists() and beside.stat().st_size > known["begun"]:
                 os.truncate(beside, known["begun"])
         names = {"file": str(target), "beside": os.path.relpath(target, staging), "staging": str(staging)}
         put_durably(journal, json.dumps({"batch": batch, "begun": begun, **names}).encode())
         return begun
 
     @staticmethod
-    def _noted(known: dict[str, Any], staging: Path, target: Path) -> Path:
-        """The file that a journal speaks of.
+    def _noted(known: dict[str, Any], staging: Path, target: Path) -> Path | None:
+        """The file that a journal speaks of, which came along or stayed; None where it is that of a copy's original.
 
-        Where a job was moved or copied it is the one that lies with it. If there is none, it lies where it did, and is
-        the job's own unless that is a copy.
+        If a checkpoint alone was copied to where its original is, the file of that one lies beside both.
         """
         if "beside" not in known:
             return Path(known.get("file", target))
-        beside = (staging / known["beside"]).resolve()
-        was_moved = not beside.exists() and not Path(known.get("staging", staging)).exists()
-        return Path(known["file"]) if was_moved else beside
+        beside, file = (staging / known["beside"]).resolve(), Path(known["file"])
+        before = Path(known.get("staging", staging))
+        if before.exists():
+            return None if before != staging and beside == file else beside
+        return beside if beside.exists() else file
 
     @staticmethod
     def _print(path: Path, file: TextIO) -> None:

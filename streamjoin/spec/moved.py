@@ -31,7 +31,7 @@ from streamjoin.results.sink import StoreSink
 from streamjoin.results.stores.registry import STORES
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreError, StoreMissingError
-from streamjoin.spec.owners import places_now, read_note
+from streamjoin.spec.owners import is_copy, places_now, read_note
 
 _log = logging.getLogger("streamjoin")
 NOTED_FILE = "stores.json"
@@ -61,9 +61,12 @@ class _Kept:
         return _Kept(sink.spec.kind, plain, sink.job)
 
     def now(self, before: str, checkpoint: Path) -> tuple[_Kept, ...]:
-        """Where they may be now, most likely first, if the checkpoint was in the folder `before` then."""
+        """Where they may be now, most likely first, if the checkpoint was in the folder `before` then.
+
+        Nowhere if the checkpoint is a copy, and they are its original's.
+        """
         if "path" not in self.settings:
-            return (self,)
+            return () if is_copy(checkpoint, before) else (self,)
         paths = places_now(self.settings["path"], before, checkpoint)
         return tuple(replace(self, settings={**self.settings, "path": path}) for path in paths)
 
@@ -109,7 +112,7 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
         RunError: a store that they went to cannot be reached.
     """
     noted = _noted(checkpoint)
-    now = {name: next((one for one in places if one.is_there), places[0]) for name, places in noted.items()}
+    now = {name: next((one for one in places if one.is_there), places[0]) for name, places in noted.items() if places}
     for name, sink in sinks.items():
         if not isinstance(sink, StoreSink):
             continue

@@ -149,7 +149,7 @@ def _likely(checkpoint: Path) -> dict[str, str] | None:
     """Where results most likely are: of the places where they may be, the first one that is there."""
     if (noted := _noted(checkpoint)) is None:
         return None
-    return {name: next(filter(os.path.exists, paths), paths[0]) for name, paths in noted.items()}
+    return {name: next(filter(os.path.exists, paths), paths[0]) for name, paths in noted.items() if paths}
 
 
 def _noted(checkpoint: Path) -> dict[str, tuple[str, ...]] | None:
@@ -172,16 +172,19 @@ def places_now(path: str, before: str, checkpoint: Path) -> tuple[str, ...]:
     """Where a path may be now that was noted when a checkpoint's folder was `before`, most likely first.
 
     What lies beside a checkpoint is moved or copied with it; what does not stays where it is, and is its original's
-    where the checkpoint is a copy.
+    where the checkpoint is a copy. That is also so if the checkpoint alone was copied to where its original is: what
+    lies beside both is not the copy's.
     """
     now = os.path.abspath(checkpoint)
     if before == now:
         return (path,)
     beside = seen_from(path, before, now)
-    return (beside,) if _is_copy(checkpoint, before) else (beside, path)
+    if not is_copy(checkpoint, before):
+        return (beside, path)
+    return () if os.path.realpath(beside) == os.path.realpath(path) else (beside,)
 
 
-def _is_copy(checkpoint: Path, before: str) -> bool:
+def is_copy(checkpoint: Path, before: str) -> bool:
     """Whether the same checkpoint is still in the folder `before`."""
     there, mine = (read_note(Path(folder) / IDENTITY_FILE).get("id") for folder in (before, checkpoint))
     return there is not None and there == mine and not os.path.samefile(before, checkpoint)

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from streamjoin.failpoints import FailpointError
+from streamjoin.spec.joinfile import JoinFile, parse
+from streamjoin.spec.moved import _Kept
+from streamjoin.spec.outputs import store_job, store_spec
 from streamjoin.spec.prepare import bind
 from tests import duck
 from tests.failing import failing_at
@@ -17,7 +20,7 @@ from tests.relocating import WAYS, relocate
 
 from .alone import run_alone
 from .test_going_on import arrive
-from .test_moved_results import file_of, kept, wanted
+from .test_moved_results import TEXT, file_of, kept, wanted
 
 STORES = [f"store: sqlite, path: {{}}/{name}.db, job: pairs, snapshot: {{{{batches: 100}}}}" for name in ("one", "two")]
 FOLDERS = ["parquet: {}/one", "parquet: {}/two"]
@@ -74,3 +77,48 @@ def test_a_new_job_where_a_moved_one_was_is_not_its_original(tmp_path: Path) -> 
     run_alone(bind(file_of(other, second)))
     one, two = given(other, first, outside), given(other, second, outside)
     assert one and two and one + two == wanted(other)
+
+
+def beside(folder: Path, results: str) -> JoinFile:
+    """The job with a checkpoint that lies beside its original."""
+    text = TEXT.replace("checkpoint: checkpoint", "checkpoint: checkpoint2").format(results=results)
+    return parse(text, base=folder)
+
+
+def writer(file: JoinFile) -> bytes | None:
+    """What a store says of who writes there; the writer of before notices if it changes."""
+    return store_spec(file).open().head(store_job(file)) if file.results.store else None
+
+
+@pytest.mark.parametrize("where", [STORES, FOLDERS, FILES], ids=["store", "parquet", "jsonl"])
+def test_a_copy_of_a_checkpoint_beside_it_leaves_the_results_of_its_original(where: list[str], tmp_path: Path) -> None:
+    for number in range(4):
+        arrive(tmp_path, number)
+    first, second = (one.format(tmp_path) for one in where)
+    original, copy = file_of(tmp_path, first), beside(tmp_path, second)
+    place = "batch.mid_commit" if where is FILES else "batch.after_commit"
+    with failing_at(place, 3), pytest.raises(FailpointError):
+        run_alone(bind(original))
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "checkpoint2")
+    run_alone(bind(original))
+    before, wrote = given(tmp_path, first, tmp_path), writer(original)
+    assert before == wanted(tmp_path)
+    for _ in range(2):
+        run_alone(bind(copy))
+        assert given(tmp_path, first, tmp_path) == before and writer(original) == wrote
+        assert given(tmp_path, second, tmp_path)
+    arrive(tmp_path, 4)
+    run_alone(bind(original))
+    run_alone(bind(copy))
+    assert given(tmp_path, first, tmp_path) == wanted(tmp_path), "both go on, each with its own"
+
+
+def test_what_a_copys_original_has_in_a_store_on_the_network_is_not_the_copys(tmp_path: Path) -> None:
+    job, other = tmp_path / "job", tmp_path / "other"
+    (job / "checkpoint").mkdir(parents=True)
+    (job / "checkpoint" / "job.json").write_text('{"id": "7"}')
+    there = _Kept("cassandra", {"hosts": "127.0.0.1"}, "pairs")
+    shutil.copytree(job, other)
+    assert there.now(str(job / "checkpoint"), other / "checkpoint") == ()
+    shutil.rmtree(job)
+    assert there.now(str(job / "checkpoint"), other / "checkpoint") == (there,), "it was moved"
