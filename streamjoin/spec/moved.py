@@ -120,11 +120,11 @@ def settle_moved(checkpoint: Path, sinks: Mapping[str, Sink], origin: str) -> No
         if (same := next((one for one in before if one.is_at(kept)), None)) is not None:
             kept = same
         elif before and before[0].kind in STORES:
-            heads = (_completed(one, sink, origin, checkpoint) for one in before)
-            head, elsewhere = next((one for one in heads if one is not None), None), before[0].elsewhere
-            kept = replace(kept, elsewhere=elsewhere.after(head.batch, head.state) if head else elsewhere)
+            heads = ((one, _completed(one, sink, origin, checkpoint)) for one in before)
+            place, head = next((found for found in heads if found[1] is not None), (before[0], None))
+            kept = replace(kept, elsewhere=place.elsewhere.after(head.batch, head.state) if head else place.elsewhere)
             if head is not None and sink.description.identity:
-                _log.warning("%s", _groups_text(name, before[0], kept))
+                _log.warning("%s", _groups_text(name, place, kept))
         now[name], sink.elsewhere = kept, kept.elsewhere
     told = {"checkpoint": os.path.abspath(checkpoint), "stores": {name: kept.to_json() for name, kept in now.items()}}
     if now and told != read_note(checkpoint / NOTED_FILE):

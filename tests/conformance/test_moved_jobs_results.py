@@ -20,7 +20,7 @@ from tests.relocating import WAYS, relocate
 
 from .alone import run_alone
 from .test_going_on import arrive
-from .test_moved_results import TEXT, file_of, kept, wanted
+from .test_moved_results import GROUPS, PAIRS, TEXT, file_of, kept, wanted
 
 STORES = [f"store: sqlite, path: {{}}/{name}.db, job: pairs, snapshot: {{{{batches: 100}}}}" for name in ("one", "two")]
 FOLDERS = ["parquet: {}/one", "parquet: {}/two"]
@@ -122,3 +122,19 @@ def test_what_a_copys_original_has_in_a_store_on_the_network_is_not_the_copys(tm
     assert there.now(str(job / "checkpoint"), other / "checkpoint") == ()
     shutil.rmtree(job)
     assert there.now(str(job / "checkpoint"), other / "checkpoint") == (there,), "it was moved"
+
+
+def test_groups_that_have_not_changed_since_are_said_to_be_where_they_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job, other, outside = tmp_path / "job", tmp_path / "far" / "off" / "job", tmp_path / "outside"
+    for folder in (job, outside, other.parent):
+        folder.mkdir(parents=True)
+    arrive(job, 0)
+    arrive(job, 1)
+    one, two = (TEXT.replace(PAIRS, GROUPS).format(results=f"store: sqlite, path: {outside}/{n}.db") for n in "ab")
+    run_alone(bind(parse(one, base=job)))
+    job.rename(other)
+    run_alone(bind(parse(two, base=other)))
+    (said,) = [record.message for record in caplog.records if "go to sqlite" in record.message]
+    assert said.endswith(f"are in sqlite {outside}/a.db as join"), "and not in one beside the job's folder"
