@@ -104,7 +104,7 @@ class Relation:
         Raises:
             InputError: a file is gone.
         """
-        return origin in (self.origin(), self._hash(str))
+        return origin == self.origin() or origin == self._hash(str)
 
     def _hash(self, name_of: Callable[[Path], str]) -> str:
         found = hashlib.sha256(f"{self.format}\0{self.columns}\0{self.csv}\0".encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,3 +102,17 @@ def test_files_with_other_columns_are_named(tmp_path: Path) -> None:
     relation = written(tmp_path / "r", "parquet", part(1), pa.table({"key": [2]}))
     with pytest.raises(RunError, match=r"1\.parquet has none of the columns id, name"):
         relation.first_rows(10)
+
+
+def test_files_that_are_what_they_were_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    relation = written(tmp_path / "r", "csv", part(1), part(2))
+    origin, hashed, by_name = relation.origin(), [], Relation._hash
+
+    def counted(self: Relation, name_of: Callable[[Path], str]) -> str:
+        hashed.append(name_of)
+        return by_name(self, name_of)
+
+    monkeypatch.setattr(Relation, "_hash", counted)
+    assert relation.has_origin(origin) and len(hashed) == 1
+    assert relation.has_origin(by_name(relation, str)), "of an earlier version"
+    assert not relation.has_origin("other")
