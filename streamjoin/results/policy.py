@@ -261,6 +261,11 @@ class PunctuationPolicy:
     every_us: int
 
     @property
+    def rule(self) -> str:
+        """How periods are counted; see `EpochPolicy`."""
+        return f"every {self.every_us} us"
+
+    @property
     def rows_max(self) -> int | None:
         """As many as fit."""
         return None
@@ -280,7 +285,8 @@ class PunctuationPolicy:
         if collected.output_mark_us is None:
             return out
         first_open = collected.output_mark_us // self.every_us
-        if state.epoch is not None and first_open <= state.epoch:
+        epoch = state.epoch if state.rule in (None, self.rule) else None
+        if epoch is not None and first_open <= epoch:
             return out
         by_period: dict[int, list[BlockRef]] = {first_open - 1: []}
         still: list[BlockRef] = []
@@ -290,12 +296,12 @@ class PunctuationPolicy:
                 still.append(block)
                 continue
             # What came late belongs to the first pair that is not closed.
-            period = period if state.epoch is None else max(period, state.epoch)
+            period = period if epoch is None else max(period, epoch)
             by_period.setdefault(period, []).append(block)
         out.waiting = still
         for period in sorted(by_period):
             out.cut(out.state.last.epoch + 1, by_period[period])
-        out.state = replace(out.state, epoch=first_open)
+        out.state = replace(out.state, epoch=first_open, rule=self.rule)
         return out
 
     def finish(self, state: Open, waiting: Sequence[BlockRef], *, for_good: bool = False) -> Outcome:

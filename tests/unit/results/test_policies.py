@@ -329,6 +329,25 @@ def test_three_of_r_and_one_of_s_are_one_pair_and_the_next_of_s_is_the_second() 
     assert [cut.blocks for cut in run.cuts[1:]] == [(blocks[0],), (blocks[1],)]
 
 
+@pytest.mark.parametrize(
+    "before", [EpochPolicy(span_us=S), PunctuationPolicy(S)], ids=["epochs of the clock", "shorter periods"]
+)
+def test_periods_close_whatever_was_counted_before(before: Policy) -> None:
+    earlier = Run(before)
+    earlier.add(block(1, time_us=0), clock_us=1_760_000_000 * S, marks_us=(100 * S, 100 * S))
+    earlier.add(block(2, time_us=110 * S), clock_us=1_760_000_000 * S, marks_us=(110 * S, 110 * S))
+    run = Run(PunctuationPolicy(60 * S), earlier.state, earlier.waiting)
+    closed = run.add(marks_us=(120 * S, 120 * S))
+    assert run.waiting == [] and sum(rows for _, rows in closed) >= 2
+    assert all(cut.id > earlier.state.last for cut in run.cuts)
+
+
+def test_periods_of_before_rules_were_noted_are_counted_on() -> None:
+    run = Run(PunctuationPolicy(S), Open(epoch=3))
+    assert run.add(block(1, time_us=0), marks_us=(3 * S, 3 * S)) == []
+    assert [rows for _, rows in run.add(marks_us=(4 * S, 4 * S))] == [1]
+
+
 def test_many_pairs_at_once_close_in_order_of_event_time() -> None:
     run = Run(PunctuationPolicy(S))
     run.add(marks_us=(0, 0))
