@@ -140,8 +140,10 @@ def _put_in_place(store: StateStore, version: int, units: int, manifests: Mappin
 
 
 def forget(store: StateStore) -> None:
-    """What was noted stands elsewhere."""
-    _path(store).unlink(missing_ok=True)
+    """What was noted stands elsewhere; what starts left that ended while they noted it goes, too."""
+    path = _path(store)
+    for left in (path, *store.root.glob(f".{path.name}.*")):
+        left.unlink(missing_ok=True)
     sync_folder(store.root)  # it must not come back after batches that it knows nothing of
 
 
