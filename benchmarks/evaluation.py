@@ -66,8 +66,8 @@ def simulated(
         name: of their file.
         simulate: whether sizes are toys -> the figures.
         timed: some of them are times, for which the machine has to be quiet.
-        again: parts that can be simulated alone, from the results that are there: figures that replace those of their
-            names. When and at which commit that was stands beside them.
+        again: parts that can be simulated alone, from the results that are there: the figures that replace those of the
+            same names. The page says when they were made, and at which commit.
     """
     parser, arguments = asked(prog, doc, "simulate nothing", again or ())
     docs = arguments.docs

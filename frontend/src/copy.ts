@@ -4,7 +4,7 @@ import { useRef, useState } from 'react';
 const SHOWN_MS = 1_500;
 const NOTHING = { copied: null, refused: null };
 
-/** What is said where the browser refuses. */
+/** What people are told if the browser refuses. */
 export const REFUSED = 'The browser refused to copy';
 
 /** Also where the page is not on https, which browsers give no clipboard to. Rejected where the browser refuses. */

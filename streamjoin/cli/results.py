@@ -20,7 +20,8 @@ from streamjoin.errors import InputError
 from streamjoin.spec.joinfile import JoinFile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
     from pyarrow import RecordBatch
 
@@ -167,7 +168,7 @@ def tail(
 ) -> None:
     """Follow the results that a join file keeps in its store: each snapshot as it is committed, until Ctrl-C.
 
-    Where there is no store yet, it waits for `streamjoin run` to make it, and shows all results from the first on.
+    If there is no store yet, this waits until `streamjoin run` has made one, and then shows all of its results.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ def tail(
 
 
 def _follow(
-    reader: Reader, ours: Collection[str], question: Question, after: str | None, output: str, *, quiet: bool
+    reader: Reader, ours: AbstractSet[str], question: Question, after: str | None, output: str, *, quiet: bool
 ) -> None:
     from streamjoin.results.follow import follow
     from streamjoin.results.formats import FORMATS
@@ -208,7 +209,7 @@ def _follow(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    if _awaited(reader, ours, stop, quiet):
+    if _awaited(reader, ours, stop, quiet=quiet):
         begin = begin or FIRST  # what was committed between two looks is new, too
     if stop.is_set():
         return
@@ -237,7 +238,7 @@ def _reader(join: JoinFile, of: str | None) -> Reader:
     return Reader(store_spec(join).open(), store_job(join))
 
 
-def _awaited(reader: Reader, ours: Collection[str], stop: threading.Event, quiet: bool) -> bool:
+def _awaited(reader: Reader, ours: AbstractSet[str], stop: threading.Event, *, quiet: bool) -> bool:
     """Wait until the store is there and has results, or `stop`; whether there was anything to wait for.
 
     Args:
@@ -256,7 +257,7 @@ def _awaited(reader: Reader, ours: Collection[str], stop: threading.Event, quiet
             missing = str(cause)
         except InputError:
             jobs = reader.store.jobs()
-            if jobs and not set(jobs) & {*ours}:  # a job's name may be wrong
+            if jobs and ours.isdisjoint(jobs):  # a job's name may be wrong
                 raise
             missing = "the store has no results yet; `streamjoin run` brings some"
         if not waited and not quiet:

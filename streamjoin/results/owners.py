@@ -176,12 +176,12 @@ def _whose(place: Place, owner: Mapping[str, str] | None, claim: Claim, content:
 def take_back(place: Place, claim: Claim, done: int, *, came_along: bool = False) -> bool:
     """Remove the files of batches after `done` from a folder that results went to before: they come elsewhere again.
 
-    Whether the folder is the claim's own.
-
     If the checkpoint is a copy, the folder may be that of its original, and is left as it is.
 
     Args:
         came_along: the checkpoint was moved or copied, with it or without, so it has a mark from before.
+    Returns:
+        Whether the folder is the claim's own.
     """
     owner = _owner(place.mark)
     is_own = owner is not None and (came_along or owner["folder"] == os.path.abspath(claim.checkpoint))

@@ -68,6 +68,10 @@ class Open:
     ended_us: int | None = None
     rule: str | None = None
 
+    def is_counted_by(self, rule: str) -> bool:
+        """Whether `epoch` is a number of this rule; where none was noted it is taken for one."""
+        return self.rule in (None, rule)
+
     def to_json(self) -> dict[str, Any]:
         """A plain mapping; `from_json` reads it back."""
         told: dict[str, Any] = {"rule": self.rule} if self.rule else {}
@@ -198,7 +202,7 @@ class EpochPolicy:
         """
         out = Outcome(state, list(waiting))
         running = self.epoch_of(collected)
-        if state.rule not in (None, self.rule) or (state.epoch is not None and running < state.epoch):
+        if not state.is_counted_by(self.rule) or (state.epoch is not None and running < state.epoch):
             if out.waiting:
                 out.cut(running)
         elif state.epoch is not None:
@@ -285,7 +289,7 @@ class PunctuationPolicy:
         if collected.output_mark_us is None:
             return out
         first_open = collected.output_mark_us // self.every_us
-        epoch = state.epoch if state.rule in (None, self.rule) else None
+        epoch = state.epoch if state.is_counted_by(self.rule) else None
         if epoch is not None and first_open <= epoch:
             return out
         by_period: dict[int, list[BlockRef]] = {first_open - 1: []}

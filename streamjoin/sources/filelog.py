@@ -185,6 +185,9 @@ class FileLog:
         return chosen
 
 
+_NUMBERS = re.compile(r"([0-9]+)")
+
+
 def name_order_hint(stream: str, files: Sequence[LoggedFile]) -> str | None:
     """Where rows of a stream were late: that its files were read in another order than the numbers in their names have.
 
@@ -204,9 +207,6 @@ def name_order_hint(stream: str, files: Sequence[LoggedFile]) -> str | None:
                 f"{named}, and begin anew"
             )
     return None
-
-
-_NUMBERS = re.compile(r"([0-9]+)")
 
 
 def _shown(file: LoggedFile) -> str:

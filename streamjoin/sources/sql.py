@@ -103,7 +103,7 @@ def _rows(database: Database, table: str, schema: pa.Schema, limit: int | None =
 
 
 def _is_of_texts(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+    return is_text(kind) or bool(pa.types.is_binary(kind))
 
 
 def _with_all_digits(column: str) -> str:
@@ -128,7 +128,7 @@ def _conformed(values: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if values.null_count == len(values):  # of SQLite, which has no type for them
         return pa.nulls(len(values), field.type)
     try:
-        values = readable(values, field.type) if is_text(values.type) or pa.types.is_binary(values.type) else values
+        values = readable(values, field.type) if _is_of_texts(values.type) else values
         return pc.cast(values, field.type)
     except (pa.ArrowNotImplementedError, ValueError) as cause:
         raise RunError(

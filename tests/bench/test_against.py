@@ -353,6 +353,14 @@ class Broker:
         assert next(records)
 
 
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Broker` in place of a real one."""
+    monkeypatch.setattr(Broker, "told", [], raising=False)
+    monkeypatch.setattr(kafka, "KafkaBroker", Broker)
+    monkeypatch.setattr(kafka, "spark_connector_jars", lambda: "some.jar")
+
+
 @pytest.mark.parametrize(
     ("part", "rows"),
     [
@@ -362,12 +370,10 @@ class Broker:
         ("kafka_json", ["streamjoin-driver"]),
     ],
 )
+@pytest.mark.usefixtures("broker")
 def test_our_rows_alone_run_by_the_code_of_the_checkout(
-    part: str, rows: list[str], ran: list[tuple[Path, str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    part: str, rows: list[str], ran: list[tuple[Path, str, Any]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Broker, "told", [], raising=False)
-    monkeypatch.setattr(kafka, "KafkaBroker", Broker)
-    monkeypatch.setattr(kafka, "spark_connector_jars", lambda: "some.jar")
     toy = scale(tmp_path)
     with against.OWN[part](toy) as turn:
         for code in (tmp_path / "ours", tmp_path / "theirs"):
@@ -382,12 +388,10 @@ def test_our_rows_alone_run_by_the_code_of_the_checkout(
     [("equi_large", "streamjoin-driver"), ("equi_small", "streamjoin-driver"), ("band", "matrix"),
      ("kafka_json", "streamjoin-driver")],
 )  # fmt: skip
+@pytest.mark.usefixtures("broker")
 def test_a_commit_that_loses_rows_is_not_fast_enough(
     part: str, row: str, wrong: set[str], ran: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Broker, "told", [], raising=False)
-    monkeypatch.setattr(kafka, "KafkaBroker", Broker)
-    monkeypatch.setattr(kafka, "spark_connector_jars", lambda: "some.jar")
     toy = scale(tmp_path)
     with against.OWN[part](toy) as turn:
         turn(toy)

@@ -67,7 +67,7 @@ test('many changes between two frames are drawn once', () => {
   expect(frames).toHaveLength(2);
 });
 
-test('a snapshot that was cut off comes anew, and its rows stand there once', () => {
+test('a snapshot that was cut off is sent again, and its rows are shown once', () => {
   const tail = new Tail((draw) => draw());
   const columns = [{ name: 'n', type: 'int64' }];
   tail.onColumns(columns);

@@ -86,7 +86,7 @@ export class Tail implements Listener {
   private changes: TailRow[] = [];
   private received = 0;
   private receivedWhenPaused = 0;
-  /** What of the counts is of a snapshot that did not come whole yet. */
+  /** How much of the counts belongs to a snapshot that has not arrived in full yet. */
   private part = NO_PART;
   private isScheduled = false;
   private readonly watchers = new Set<() => void>();

@@ -342,6 +342,17 @@ def test_periods_close_whatever_was_counted_before(before: Policy) -> None:
     assert all(cut.id > earlier.state.last for cut in run.cuts)
 
 
+def test_epochs_of_the_clock_close_what_waited_by_periods() -> None:
+    earlier = Run(PunctuationPolicy(S))
+    earlier.add(block(1, time_us=0), block(2, time_us=9 * S), marks_us=(5 * S, 5 * S))
+    run = Run(EpochPolicy(span_us=S), earlier.state, earlier.waiting)
+    assert [rows for _, rows in run.add(block(4), clock_us=2 * S)] == [2], (
+        "at once, as its period is not counted any more"
+    )
+    assert [rows for _, rows in run.add(clock_us=3 * S)] == [4]
+    assert all(cut.id > earlier.state.last for cut in run.cuts)
+
+
 def test_periods_of_before_rules_were_noted_are_counted_on() -> None:
     run = Run(PunctuationPolicy(S), Open(epoch=3))
     assert run.add(block(1, time_us=0), marks_us=(3 * S, 3 * S)) == []

@@ -19,7 +19,7 @@ test('files that make rows late are named', () => {
   expect(screen.getByRole('alert').textContent).toContain('files of orders are read in the order of their names');
 });
 
-test.each([{}, { late_files: {} }, { late_files: null }])('nothing is said where nothing is known: %s', (figures) => {
+test.each([{}, { late_files: {} }, { late_files: null }])('nothing is shown if the report names no files: %s', (figures) => {
   show(figures);
   expect(screen.queryByRole('alert')).toBeNull();
 });

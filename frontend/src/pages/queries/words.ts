@@ -6,7 +6,7 @@ import type { Times } from '../../times';
 /** It was checked when it was kept, so it is one; the list says only that it is a mapping. */
 export const questionOf = ({ question }: Pick<SavedQuery, 'question'>): QueryIn => question as unknown as QueryIn;
 
-/** Of what is no date and time, or says its zone, this says nothing. */
+/** A date and time that does not name its zone; nothing else matches. */
 const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/;
 
 /** Kept times are microseconds, or texts as they were given: without a zone the API takes them as UTC. */
