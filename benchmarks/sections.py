@@ -125,9 +125,11 @@ time of r, reads each stream by one reader and takes a checkpoint each minute; i
 
 def three_streams(part: Part) -> str:
     """See `benchmarks.three_streams`."""
-    from benchmarks.three_streams import SPARK, SPARK_TARGET
+    from benchmarks.three_streams import FLINK, SPARK, SPARK_TARGET, TWO_JOINS_TARGET
 
-    workload = part["workload"]
+    workload, two = part["workload"], part.get("two_joins") or {"median": None, "pairs": []}
+    in_time = reached(two["median"], TWO_JOINS_TARGET, below=True)
+    no_flink = f": {one_line(part['no_flink'])}" if part.get("no_flink") else ""
     rows = [
         [name, number(run.get("rate_measured")), number(run.get("rate_all")), number(run.get("results")), right(run)]
         for name, run in part["runs"].items()
@@ -138,11 +140,15 @@ def three_streams(part: Part) -> str:
 {table(header, rows)}
 
 - {SPARK_TARGET:g} times {SPARK} was the aim: {reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
+- At most {TWO_JOINS_TARGET:g} times the time of two joins of two, one after the other on the same input, was the aim:
+  {in_time}, {number(two["median"], ".2f")} times, {spread(two["pairs"], ".2f")}.
+- Against {FLINK}: {times(part.get("flink"))}{no_flink}.
 
 `r.key = s.key AND s.key = t.key`, the times of any two at most {workload["window_s"]:,} s apart; {part["rows_in"]:,}
 tuples of all streams in batches of {3 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys. The warm-up is the
-first batch. Spark has both joins in one query. Our rate is the median of {workload["turns"]} turns in one session,
-after one that does not count.
+first batch. Spark and Flink have both joins in one query. Flink reads each stream by one reader, takes a checkpoint
+each minute, and counts its results in a second job, which is not timed. Our rate is the median of {workload["turns"]}
+turns in one session, after one that does not count.
 """
 
 

@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,16 +82,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size = QUICK if options.quick else LARGE if options.ring else FULL
     with tempfile.TemporaryDirectory(prefix="three-way-") as work:
         folder = Path(work)
-        for seed, name in enumerate(STREAMS):
-            write(folder / name, size, seed)
-        return measure(folder, size, options.pairs or size.pairs, ring=options.ring)
+        write_all(folder, size)
+        try:
+            ratios = measured(folder, size, options.pairs or size.pairs, print, ring=options.ring)
+        except DifferentError as wrong:
+            print(wrong, file=sys.stderr)
+            return 1
+    print(f"ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} pairs")
+    return 0
 
 
-def measure(folder: Path, size: Size, pairs: int, *, ring: bool) -> int:
-    """Both ways in turn; the first pair compiles and is not counted.
+class DifferentError(Exception):
+    """The two ways differ in their results."""
+
+
+def measured(
+    folder: Path, size: Size, pairs: int, show: Callable[[str], None], *, ring: bool = False
+) -> Sequence[float]:
+    """Both ways in turn, in a session of their own; the first pair compiles and is not counted.
 
     Args:
+        folder: has the streams, see `write`.
+        show: is told of each pair.
         ring: the second way is a ring of the three streams.
+
+    Returns:
+        For each pair how many times as long as the other way the join of three took.
+
+    Raises:
+        DifferentError: they differ in their results.
     """
     session: SparkSession | None = None
     ratios: list[float] = []
@@ -103,20 +122,18 @@ def measure(folder: Path, size: Size, pairs: int, *, ring: bool) -> int:
             took_three = turn(session, [join_file(here, "three", THREE, STREAMS, size)])
             took_two = turn(session, other_way(here, size, ring=ring))
             if (found := rows_of(here / "three")) != rows_of(here / "second"):
-                print("the two ways differ in their results", file=sys.stderr)
-                return 1
+                raise DifferentError("the two ways differ in their results")
             if number:
                 ratios.append(took_three / took_two)
                 other = "ring" if ring else "two joins"
-                print(
+                show(
                     f"pair {number}: three streams {took_three:.2f} s, {other} {took_two:.2f} s, ratio "
                     f"{ratios[-1]:.2f}, {len(found):,} results, load {os.getloadavg()[0]:.1f}"
                 )
     finally:
         if session is not None:
             session.stop()
-    print(f"ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} pairs")
-    return 0
+    return ratios
 
 
 def other_way(folder: Path, size: Size, *, ring: bool) -> list[Path]:
@@ -159,6 +176,12 @@ def join_file(
 def rows_of(folder: Path) -> list[tuple[int, int, int]]:
     """The results in a folder, in order."""
     return duckdb.connect().execute(f"SELECT a, b, c FROM '{folder}/*.parquet' ORDER BY ALL").fetchall()
+
+
+def write_all(folder: Path, size: Size) -> None:
+    """All streams, each in a folder of its name."""
+    for seed, name in enumerate(STREAMS):
+        write(folder / name, size, seed)
 
 
 def write(folder: Path, size: Size, seed: int) -> None:

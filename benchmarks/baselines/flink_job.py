@@ -1,6 +1,7 @@
 """The Flink program: submits a join to a running cluster, prints its job id and returns at once.
 
     interval     r.key = s.key, times at most `--window-s` apart
+    three        r.key = s.key and s.key = t.key, the times of any two at most `--window-s` apart: two interval joins
     temporal     each row of r with the row of s of its key that is the latest as of its time: s as a versioned table
     lookup       r.key = c.id, c a table of Parquet files without time, in the cache of a lookup join
 
@@ -23,15 +24,21 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment
 
 ROWS_PER_READ = 2048
+INTERVAL = "join s on r.key = s.key and r.`at` between s.`at` - {window} and s.`at` + {window}"
 JOINS = {
-    "interval": "join s on r.key = s.key and r.`at` between s.`at` - {window} and s.`at` + {window}",
+    "interval": INTERVAL,
+    # The last condition is on `ts`, which is no time attribute: an interval join takes bounds of one pair of those.
+    "three": INTERVAL
+    + " join t on s.key = t.key and s.`at` between t.`at` - {window} and t.`at` + {window}"
+    + " and r.ts between t.ts - {window} and t.ts + {window}",
     "temporal": "join s for system_time as of r.`at` on r.key = s.key",
     "lookup": "join c for system_time as of r.proc on r.key = c.id",
 }
-STREAMS = {"interval": ("r", "s"), "temporal": ("r", "s"), "lookup": ("r",)}
+STREAMS = {"interval": ("r", "s"), "three": ("r", "s", "t"), "temporal": ("r", "s"), "lookup": ("r",)}
 PARTNER = {"s_ts": ("s.ts", "timestamp_ltz(6)"), "s_val": ("s.val", "double")}
 COLUMNS = {
     "interval": PARTNER,
+    "three": {**PARTNER, "t_ts": ("t.ts", "timestamp_ltz(6)"), "t_val": ("t.val", "double")},
     "temporal": PARTNER,
     "lookup": {"c_city": ("c.city", "bigint"), "c_name": ("c.name", "string")},
 }
@@ -118,7 +125,7 @@ def register(
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="absolute folder with r/ and s/, or c/")
+    parser.add_argument("--data", type=Path, required=True, help="absolute folder with r/ and s/, and t/ or c/")
     parser.add_argument("--query", choices=JOINS, required=True)
     parser.add_argument("--window-s", type=int, required=True)
     parser.add_argument("--delay-s", type=int, required=True)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.baselines.flink_join --data DIR --window-s 60 --delay-s 1 --state heap --out F.json
 
-Joins r.key = s.key with r.ts within `window-s` of s.ts, or with `--query temporal` each row of r with the latest row of
-s as of its time, on a cluster of its own, parallelism 2. With `--query lookup` the rows of r are looked up in the table
-c (r.key = c.id), which one process has in Flink's full cache. Each stream is read in time order by one reader; the join
-runs twofold. The report is written in any case; the exit status is 1 when it holds an error.
+Joins r.key = s.key with r.ts within `window-s` of s.ts, or with `--query three` also t in the same way, or with
+`--query temporal` each row of r with the latest row of s as of its time, on a cluster of its own, parallelism 2. With
+`--query lookup` the rows of r are looked up in the table c (r.key = c.id), which one process has in Flink's full cache.
+Each stream is read in time order by one reader; the join runs twofold. The report is written in any case; the exit
+status is 1 when it holds an error.
 
 How results are counted: the timed job's sink throws rows away, and Flink keeps no final count of what a chained sink
 took. So a second, untimed job runs the same join into one count over a window longer than the data; `--no-count` leaves
@@ -38,7 +39,7 @@ FLINK_VERSION = "2.3.0"
 PARALLELISM = 2
 POLL_INTERVAL_S = 0.5
 WARMUP_SHARE = 0.1
-STREAMS_OF = {"interval": STREAMS, "temporal": STREAMS, "lookup": STREAMS[:1]}
+STREAMS_OF = {"interval": STREAMS, "three": (*STREAMS, "t"), "temporal": STREAMS, "lookup": STREAMS[:1]}
 STATE_BACKENDS: dict[str, dict[str, str]] = {
     "heap": {"state.backend.type": "hashmap"},
     "rocksdb": {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
@@ -62,7 +63,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/, or c/")
+    parser.add_argument("--data", type=Path, required=True, help="folder with r/ and s/, and t/ or c/")
     parser.add_argument("--query", choices=STREAMS_OF, default="interval")
     parser.add_argument("--window-s", type=int, required=True, help="largest distance of two timestamps of an interval")
     parser.add_argument("--delay-s", type=int, default=1, help="watermark delay")
@@ -201,7 +202,7 @@ def follow(cluster: FlinkCluster, job: str, seconds_max: float | None = None) ->
     """Watch `job` until it ends, or has run for `seconds_max`.
 
     Yields:
-        (seconds on the cluster's clock, rows of both streams read so far): first the moment the job ran with no row
+        (seconds on the cluster's clock, rows of all streams read so far): first the moment the job ran with no row
         read, then each advance, last the end.
     Raises:
         RuntimeError: the job failed; the message is the root cause.

@@ -144,6 +144,14 @@ def test_flink_counts_what_duckdb_counts(data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not flink_env.is_ready(), reason="run benchmarks.baselines.flink_env to make Flink's environment")
+def test_flink_joins_three_streams_in_one_query(three: Path, tmp_path: Path) -> None:
+    report = report_of("flink_join", three, tmp_path / "report.json", "--query", "three", "--memory-mb", "512")
+    assert report["results"] == count_three(three, WINDOW_US) > 1000
+    assert report["rows_in"] == len(THREE) * THREE_FILES * THREE_ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not flink_env.is_ready(), reason="run benchmarks.baselines.flink_env to make Flink's environment")
 def test_flinks_temporal_join_counts_what_duckdbs_asof_join_counts(data: Path, tmp_path: Path) -> None:
     report = report_of("flink_join", data, tmp_path / "report.json", "--query", "temporal", "--memory-mb", "512")
     assert 0 < report["results"] == count_asof(data) < FILES * ROWS_PER_FILE
