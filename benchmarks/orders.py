@@ -1,10 +1,10 @@
-"""Whether the tree that `explain` takes for the cheapest is, by running all trees of some queries.
+"""Whether the way that `explain` takes for the cheapest is, by running the ways of some queries.
 
     python -m benchmarks.orders
 
-Each tree runs in one process, without Spark, over the same rows of streams whose rates, reaches and keys differ.
-Printed are the seconds of a processor that each took against those predicted, and how much longer the predicted winner
-took than the fastest. Other work of the machine hardly changes them.
+Each tree and each ring runs in one process, without Spark, over the same rows of streams whose rates, reaches and keys
+differ. Printed are the seconds of a processor that each took against those predicted, and how much longer the predicted
+winner took than the fastest. Other work of the machine hardly changes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +26,7 @@ from streamjoin.explain.several import Ways, ways
 from streamjoin.operators import registry
 from streamjoin.operators.ordering import Candidate, Known, choice
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.plan.stages import Cascade
+from streamjoin.plan.stages import Cascade, Plan
 from streamjoin.query import plan_query
 from streamjoin.settings.trees import parse_tree
 from streamjoin.state.memory import MemoryStates
@@ -36,8 +38,9 @@ SAMPLE_ROWS = 20_000
 QUERIES = 40
 TRIES = 3
 PAIRS_MAX = 3_000_000
-"""Trees that are predicted to look at more are not run: all of them have the same results."""
+"""Ways that are predicted to look at more are not run: all of them have the same results."""
 NEAR = 1.2
+BICLIQUE = {"name": "biclique"}
 
 
 def made(seed: int) -> tuple[str, dict[str, pa.RecordBatch]]:
@@ -63,7 +66,7 @@ def made(seed: int) -> tuple[str, dict[str, pa.RecordBatch]]:
 
 
 def planned(query: str, streams: Mapping[str, pa.RecordBatch], tree: str | None = None) -> Cascade:
-    """A tree of a query."""
+    """A tree of a query, the order of FROM unless another is asked for."""
     schemas = {name: StreamSchema(name, COLUMNS, "ts", "us", 0) for name in streams}
     plan = plan_query(query, schemas, tree=parse_tree(tree))
     assert isinstance(plan, Cascade)
@@ -79,10 +82,17 @@ def looked(query: str, streams: Mapping[str, pa.RecordBatch]) -> Ways:
     return found
 
 
-def run(plan: Cascade, streams: Sequence[pa.RecordBatch]) -> float:
-    """Seconds of a processor that all batches take."""
-    states = [MemoryStates() for _ in plan.stages]
-    loop = Loop(plan, registry.build_all("biclique", {}, plan, 1), lambda stage: states[stage], 1)
+def run(plan: Plan, streams: Sequence[pa.RecordBatch], operator: Mapping[str, Any] = BICLIQUE) -> float:
+    """Seconds of a processor that all batches take.
+
+    Args:
+        plan: a tree; a ring is planned from it.
+        operator: as a join file has it.
+    """
+    name, knobs = operator["name"], {knob: value for knob, value in operator.items() if knob not in ("name", "tree")}
+    planned_for = registry.planned(name, knobs, plan, 1)
+    states = [MemoryStates() for _ in planned_for.stages]
+    loop = Loop(planned_for, registry.build_all(name, knobs, planned_for, 1), lambda stage: states[stage], 1)
     begun_s = time.process_time()
     for number in range(BATCHES):
         ends = [np.searchsorted(rows.column("ts").to_numpy(), (number + np.arange(2)) * SPAN_S * 1e6 / BATCHES)
@@ -97,45 +107,92 @@ def run(plan: Cascade, streams: Sequence[pa.RecordBatch]) -> float:
     return time.process_time() - begun_s
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Ways of a query that were run: seconds of a processor, beside what was predicted.
+
+    Args:
+        ways: with the least predicted work first.
+        took_s: by way.
+        of_auto: what `auto` takes, None where that was not run.
+    """
+
+    ways: Sequence[Way]
+    took_s: Sequence[float]
+    of_auto: Way | None
+
+    def times(self, way: Way | None) -> float:
+        """How many times as long as the fastest a way took."""
+        return float("inf") if way is None else self.took_s[self.ways.index(way)] / min(self.took_s)
+
+    @property
+    def near(self) -> int:
+        """How many predictions of work were within a factor of two."""
+        pairs = zip(self.ways, self.took_s, strict=True)
+        return sum(0.5 <= way.cost.work_s * SPAN_S / took_s <= 2 for way, took_s in pairs)
+
+    def lines(self) -> Iterable[str]:
+        """What was measured of each way, and predicted."""
+        for way, seconds in zip(self.ways, self.took_s, strict=True):
+            yield f"  {way.plan:<24} measured {seconds:6.3f} s, predicted work {way.cost.work_s * SPAN_S:6.3f} s"
+
+
+def run_ways(
+    query: str, streams: Mapping[str, pa.RecordBatch], tries: int = TRIES, pairs_max: float = PAIRS_MAX
+) -> Ran | None:
+    """Run trees and rings of a query in turn, so that what else the machine does meets all of them; the best of tries.
+
+    None where fewer than two of them are predicted to look at no more than `pairs_max` pairs.
+    """
+    every = [way for way in looked(query, streams).found if not way.is_baseline]
+    ways = [way for way in every if way.cost.looked_at_per_s * SPAN_S < pairs_max]
+    if len(ways) < 2:
+        return None
+    rows = list(streams.values())
+    plans = [planned(query, streams, _tree(way)) for way in ways]
+    turns = [[run(plan, rows, {**BICLIQUE, **way.operator}) for plan, way in zip(plans, ways, strict=True)]
+             for _ in range(tries)]  # fmt: skip
+    took_s = [min(of_way) for of_way in zip(*turns, strict=True)]
+    of_auto = taken(every)
+    return Ran(ways, took_s, of_auto if of_auto in ways else None)
+
+
+def _tree(way: Way) -> str | None:
+    return None if way.numbered is None else way.setting.removeprefix("tree: ")
+
+
 def taken(ways: Sequence[Way]) -> Way:
-    """What `auto` takes: the tree with the least work, where it has clearly less than the order of FROM."""
-    candidates = [Candidate(place, way.plan, way.cost.work_s, way.is_written, True) for place, way in enumerate(ways)]
+    """What `auto` takes: the way with the least work, where it has clearly less than the order of FROM."""
+    candidates = [
+        Candidate(place, way.plan, way.cost.work_s, way.is_written, way.numbered is not None)
+        for place, way in enumerate(ways)
+    ]
     number = choice(Known("the rates of the sample", candidates)).number
     return next(way for way in ways if way.is_written) if number is None else ways[number]
 
 
 def main() -> None:
-    """Run the trees of each query, and print what was predicted and what was measured."""
+    """Run the ways of each query, and print what was predicted and what was measured."""
     pa.set_cpu_count(1)
-    run(planned(*made(1)), list(made(1)[1].values()))  # compiles
-    least = auto = tried = right = runs = 0
+    run_ways(*made(1), tries=1)  # compiles
+    ran: list[Ran] = []
     for seed in itertools.count(1):
-        if tried == QUERIES:
+        if len(ran) == QUERIES:
             break
         query, streams = made(seed)
-        every = [way for way in looked(query, streams).found if way.setting.startswith("tree")]
-        trees = [way for way in every if way.cost.looked_at_per_s * SPAN_S < PAIRS_MAX]
-        if len(trees) < 2:
+        if (found := run_ways(query, streams)) is None:
             continue
-        # In turn, so that what else the machine does meets all of them.
-        plans = [planned(query, streams, way.setting.removeprefix("tree: ")) for way in trees]
-        tries = [[run(plan, list(streams.values())) for plan in plans] for _ in range(TRIES)]
-        took_s = [min(of_plan) for of_plan in zip(*tries, strict=True)]
-        print(f"\n{query}")
-        for way, seconds in zip(trees, took_s, strict=True):
-            runs += 1
-            right += 0.5 <= way.cost.work_s * SPAN_S / seconds <= 2
-            print(f"  {way.plan:<24} measured {seconds:6.3f} s, predicted work {way.cost.work_s * SPAN_S:6.3f} s")
-        tried += 1
-        least += took_s[0] <= NEAR * min(took_s)
-        of_auto = taken(every)
-        took_auto_s = took_s[trees.index(of_auto)] if of_auto in trees else float("inf")
-        auto += took_auto_s <= NEAR * min(took_s)
-        print(f"  the predicted winner took {took_s[0] / min(took_s):.2f} times what the fastest took, and what auto "
-              f"takes {took_auto_s / min(took_s):.2f} times")  # fmt: skip
-    print(f"\npredicted winners within a fifth of the fastest: {least} of {tried}")
-    print(f"what auto takes, which keeps the order of FROM unless another is clearly better: {auto} of {tried}")
-    print(f"predictions within a factor of two of what was measured: {right} of {runs}")
+        ran.append(found)
+        print(f"\n{query}", *found.lines(), sep="\n")
+        of_least, of_auto = found.times(found.ways[0]), found.times(found.of_auto)
+        print(f"  the predicted winner took {of_least:.2f} times what the fastest took, and what auto takes "
+              f"{of_auto:.2f} times", flush=True)  # fmt: skip
+    least = sum(one.times(one.ways[0]) <= NEAR for one in ran)
+    auto = sum(one.times(one.of_auto) <= NEAR for one in ran)
+    print(f"\npredicted winners within a fifth of the fastest: {least} of {len(ran)}")
+    print(f"what auto takes, which keeps the order of FROM unless another is clearly better: {auto} of {len(ran)}")
+    print("predictions within a factor of two of what was measured: "
+          f"{sum(one.near for one in ran)} of {sum(len(one.ways) for one in ran)}")  # fmt: skip
 
 
 if __name__ == "__main__":
