@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _HEADERS = 2
 RELATIONS = "relations"
 """In an offset of our own sources: name -> version of each relation that the batch joins."""
+HEARTBEAT = "heartbeat_us"
+"""In an offset of our own source beside topics: the heartbeat of the run that planned the batch; 0 for none."""
 _NO_OFFSET = "-"
 
 
@@ -132,7 +134,9 @@ def began(offsets: Logged, batch: int, job: Job) -> Moment:
     clocks just before Spark does, and has a new offset whenever the wall clock was set or a heartbeat is due. So it
     cannot be later than that: where Spark's time is, the clock was set between the two looks.
 
-    Without a source of ours, as in checkpoints of old, all is Spark's time.
+    Which heartbeat the run had that planned the batch is logged with it, so that another run that does it again sees
+    the same time; where an earlier version logged none, it is that of the run that asks. Without a source of ours, as
+    in checkpoints of old, all is Spark's time.
 
     Cost: one small file.
     """
@@ -145,8 +149,8 @@ def began(offsets: Logged, batch: int, job: Job) -> Moment:
     if not job.topics:
         return looked
     passed_us = max(spark_us - looked.wall_us, 0)
-    if job.heartbeat_us:
-        passed_us = min(passed_us, max(job.heartbeat_us, REST_US))
+    if heartbeat_us := int(own.get(HEARTBEAT, job.heartbeat_us)):
+        passed_us = min(passed_us, max(heartbeat_us, REST_US))
     return looked.after(passed_us, max(spark_us, looked.wall_us))
 
 

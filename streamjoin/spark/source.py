@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from streamjoin.flow.moment import Moment
 from streamjoin.flow.punctuation import last_seen_us
 from streamjoin.flow.silence import Silence
-from streamjoin.spark.offsetlog import RELATIONS, began, logged_in
+from streamjoin.spark.offsetlog import HEARTBEAT, RELATIONS, began, logged_in
 from streamjoin.spark.wire import ROUTED_SCHEMA
 from streamjoin.state.generation import last_logged
 
@@ -109,7 +109,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first row of every stream."""
         streams = {str(side): source.initial() for side, source in self.sources.items()}
-        return {**Moment().to_json(), "streams": streams, RESIZES: self.job.resizes, SILENCE: Silence().to_json()}
+        return {**self._logged(Moment(), streams), SILENCE: Silence().to_json()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Offer only what is there now, and then drain."""
@@ -121,7 +121,8 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the next batch goes; `start` where nothing arrived, nothing drains and no heartbeat is due.
 
         A new version of a relation has a batch of its own, which is a heartbeat: it is not input, and ends no silence.
-        So has a wall clock that was set, where Spark says when a batch begins: see `began`.
+        So has a wall clock that was set, and a run with another heartbeat, where Spark says when a batch begins: see
+        `began`.
         """
         now = self._look(start)
         now_us = now.clock_us
@@ -130,7 +131,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         streams = {
             str(side): source.latest(start["streams"][str(side)], now_us) for side, source in self.sources.items()
         }
-        offset = {**now.to_json(), "streams": streams, RESIZES: self.job.resizes}
+        offset = self._logged(now, streams)
         if self.job.relations:
             offset[RELATIONS] = newest_versions(self.job)
         if streams != start["streams"]:
@@ -144,6 +145,7 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         takes |= bool(self.job.topics) and now.is_off(Moment.from_json(start))
         if not takes and self._ends and drained < self.job.drain_batches:
             return {**offset, DRAINED: drained + 1}
+        takes |= offset.get(HEARTBEAT) != start.get(HEARTBEAT)
         heartbeat_us, passed_us = self.job.heartbeat_us, now_us - start["clock_us"]
         if not takes and start["clock_us"] == 0 and not self.sources:
             return {**offset, SILENCE: Silence(now_us).to_json()}  # the first batch, of streams that Spark reads
@@ -157,6 +159,11 @@ class StreamJoinReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not takes and passed_us < silence.pause_us(heartbeat_us, self.job.drain_batches):
             return start
         return {**offset, SILENCE: silence.beat(now_us, self.job.idle_us).to_json()}
+
+    def _logged(self, now: Moment, streams: dict[str, Any]) -> dict[str, Any]:
+        """What every offset has."""
+        offset = {**now.to_json(), "streams": streams, RESIZES: self.job.resizes}
+        return {**offset, HEARTBEAT: self.job.heartbeat_us} if self.job.topics else offset
 
     def _look(self, start: dict[str, Any]) -> Moment:
         """Now, by the clocks; Spark asks for offsets every few milliseconds, and before each batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 from streamjoin.sources.spec import SourceSpec
 from streamjoin.spark.batchreport import batch_report
-from streamjoin.spark.offsetlog import began, logged_in
+from streamjoin.spark.offsetlog import HEARTBEAT, began, logged_in
 from streamjoin.spark.source import StreamJoinReader, pack
 from streamjoin.spec.job import Job, state_folder
 from streamjoin.state.store import StateStore
@@ -128,6 +128,55 @@ def test_a_step_between_the_two_looks_is_at_most_the_time_in_which_a_job_that_re
     machine.passes(200_000)
     after = machine.look(arrives=True)
     assert after and after.clock_us < NOON + SECOND, "the time of units does not go back, and waits for half a minute"
+
+
+@pytest.mark.parametrize(("planned_us", "again_us"), [(SECOND, 0), (0, SECOND), (SECOND, HOUR)])
+def test_a_batch_that_is_done_again_with_another_heartbeat_sees_the_same_time(
+    planned_us: int, again_us: int, machine: Machine
+) -> None:
+    def went_on(heartbeat_us: int) -> None:
+        machine.job = replace(machine.job, heartbeat_us=heartbeat_us)
+        machine.start()
+
+    machine.look(arrives=True)
+    for first_us, then_us in ((planned_us, again_us), (again_us, planned_us)):
+        went_on(first_us)
+        machine.look(arrives=True, slow_us=0)
+        machine.passes(0 if first_us else 10 * SECOND)  # without a heartbeat the offset of ours stays as it is
+        batch = machine.look(arrives=True, meanwhile_us=HOUR)
+        done_again = began(
+            logged_in(machine.job.offsets), machine.batches - 1, replace(machine.job, heartbeat_us=then_us)
+        )
+        assert batch and done_again == batch
+        # Nor is there another time where one that did not end goes on.
+        went_on(then_us)
+        assert machine.reader._look(machine.offset).clock_us >= batch.clock_us
+
+
+def test_a_run_without_a_heartbeat_plans_no_batch_by_the_heartbeat_of_the_run_before(machine: Machine) -> None:
+    before = machine.look(arrives=True)
+    machine.job = replace(machine.job, heartbeat_us=0)
+    machine.start()
+    machine.passes(HOUR)
+    batch = machine.look(arrives=True)
+    assert before and batch and batch.clock_us - before.clock_us == HOUR + 3_000
+    machine.passes(HOUR)
+    later = machine.look(arrives=True)
+    assert later and later.clock_us - batch.clock_us == HOUR + 3_000
+    assert machine.look(arrives=False) is None, "without a heartbeat that is the only batch without input"
+
+
+def test_batches_that_an_earlier_version_logged_have_the_heartbeat_of_the_run(machine: Machine) -> None:
+    machine.look(arrives=True)
+    batch = machine.look(arrives=True, meanwhile_us=HOUR)
+    logged = machine.job.offsets / "offsets" / str(machine.batches - 1)
+    version, metadata, own, topics = logged.read_text().splitlines()
+    old = json.dumps({name: value for name, value in json.loads(own).items() if name != HEARTBEAT})
+    logged.write_text("\n".join([version, metadata, old, topics]))
+    assert batch == began(logged_in(machine.job.offsets), machine.batches - 1, machine.job)
+    machine.offset = json.loads(old)
+    machine.start()
+    assert machine.look(arrives=False) is not None, "the heartbeat of the run is logged from then on"
 
 
 def test_time_of_a_job_that_rests_is_exact(machine: Machine) -> None:
