@@ -108,6 +108,15 @@ def test_operators_that_disagree_are_told_of() -> None:
     assert "differ" not in stopped and "12 so far" in stopped
 
 
+def test_ways_to_spread_several_streams_stand_beside_the_words_of_their_paper() -> None:
+    assert "PSP, figure 7" not in comparison_text([row("ring"), row("biclique")])
+    *_, words = comparison_text([row("ring"), row("biclique"), row("aligned")]).split("\n\n")
+    assert words.splitlines()[0].split("  ")[-1] == "ring (PSP)" and "aligned (ATR)" in words
+    assert [line.split()[-2:] for line in words.splitlines() if line.startswith("network")] == [["low", "high"]]
+    # One that cannot run is told of, too.
+    assert "coordinated (CTR)" in comparison_text([row("ring"), {**CANNOT, "operator": "coordinated"}])
+
+
 # ---- the picture ------------------------------------------------------------------------------------------------
 
 

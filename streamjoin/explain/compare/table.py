@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streamjoin.explain.compare.distribution import distribution_text
+
 Row = Mapping[str, Any]
 
 NESTED_LOOP = "predicted comparisons are those of a nested loop; an index needs a small part of them"
@@ -46,6 +48,8 @@ def comparison_text(rows: Sequence[Row]) -> str:
         )
         blocks.append("\n".join([NESTED_LOOP, *[ONE_TUPLE] * models, *_blocks(foretold)]))
     counts = {row["results"] for row in rows if not row.get("error") and not row.get("stopped")}
+    if words := distribution_text({row["operator"] for row in rows}):
+        blocks.append(words)
     if len(counts) > 1:
         blocks.append("the numbers of results differ: late or shed tuples, or a mistake")
     return "\n\n".join(blocks)
