@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import machine
-from benchmarks.psp import adaptation, costs, response, traffic
+from benchmarks.psp import adaptation, costs, described, response, throughput, traffic, unequal
 from benchmarks.psp.adaptation import Change
 
 
@@ -26,6 +26,9 @@ class Size:
         baselines: lambda W, and windows, where systems are compared.
         segments, copies: L of ATR in windows, and c of CTR.
         changes: where the rate doubles.
+        rings: of interleaved processing: N, how many rows come in, and how many are in flight.
+        aligned: of ATR's throughput: N, lambda W, windows, and L of them.
+        turns: of 12 rows each, in a window of unequal rates.
     """
 
     nodes: tuple[int, ...]
@@ -38,6 +41,9 @@ class Size:
     segments: tuple[float, ...]
     copies: tuple[int, ...]
     changes: tuple[Change, ...]
+    rings: tuple[tuple[int, ...], int, tuple[int, ...]]
+    aligned: tuple[tuple[int, ...], int, int, tuple[float, ...]]
+    turns: int
 
 
 FULL = Size(
@@ -51,6 +57,9 @@ FULL = Size(
     segments=(1.0, 2.0, 5.0),
     copies=(2, 4, 9),
     changes=(Change(3, 200, 5.0, 2, 4), Change(5, 100, 1.0, 2, 4)),
+    rings=((4, 8, 12, 19), 400, (1, 2, 4, 8, 16)),
+    aligned=((1, 4, 8, 12, 16, 19), 60, 24, (1.0, 2.0, 5.0)),
+    turns=60,
 )
 QUICK = Size(
     nodes=(4, 8),
@@ -63,6 +72,9 @@ QUICK = Size(
     segments=(1.0, 2.0),
     copies=(2, 4),
     changes=(Change(3, 20, 1.0, 1, 2),),
+    rings=((4, 8), 20, (1, 4)),
+    aligned=((1, 4), 10, 6, (1.0, 2.0)),
+    turns=12,
 )
 
 
@@ -98,13 +110,30 @@ def run(size: Size, *, quick: bool) -> dict[str, Any]:
     found["adaptation"] = done(
         "adaptation", (point for change in size.changes for point in adaptation.points(measured, change))
     )
-    described = machine.describe()
+    for name, points in _further(size, measured).items():
+        found[name] = done(name, points)
+    told = machine.describe()
     return {
         "windows": size.windows,
-        "machine": {key: described[key] for key in ("cores", "model")},
+        "machine": {key: told[key] for key in ("cores", "model")},
         "costs": measured,
         "figures": found,
     }
+
+
+def _further(size: Size, measured: Mapping[str, Any]) -> dict[str, Iterable[dict[str, Any]]]:
+    """What is beside figure 8."""
+    return {
+        "words": described.points(size.nodes[1:2] + size.nodes[-1:], size.windows),
+        "aligned_rates": throughput.of_aligned(measured, *size.aligned),
+        "interleaved": throughput.interleaved(measured, size.rings[0], size.baselines[0], *size.rings[1:]),
+        "unequal": unequal.points(size.nodes, size.turns),
+    }
+
+
+def _alone(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """One of these, with the costs that are there."""
+    return lambda known: {name: list(_further(FULL, known["costs"])[name])}
 
 
 def _merged(old: list[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -146,5 +175,9 @@ AGAIN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "counted": lambda known: traffic.counted(FULL.nodes, known["windows"]),
     "one-node": _lone,
     "atr-times": _aligned,
+    "words": _alone("words"),
+    "interleaved": _alone("interleaved"),
+    "atr-rates": _alone("aligned_rates"),
+    "unequal": _alone("unequal"),
 }
 """What can be simulated alone, with the costs that are there."""

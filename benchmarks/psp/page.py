@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.psp import response_page
+from benchmarks.psp import further_page, response_page
 
 Point = dict[str, Any]
 WIDTH = 120
@@ -48,6 +48,10 @@ AGAIN = {
     "counted": "figures 7 and 8(b, d, f)",
     "one-node": "rings of one node in figure 8(a)",
     "atr-times": "ATR in figure 8(c)",
+    "words": "the words of figure 7",
+    "interleaved": "interleaved processing",
+    "atr-rates": "ATR's throughput",
+    "unequal": "unequal rates",
 }
 """What was simulated anew, by the name of the part."""
 
@@ -149,6 +153,7 @@ one node. Here, as above, and KiB sent for each row:
 
 
 SECTIONS: dict[str, Callable[[list[Point]], str]] = {
+    "words": further_page.words,
     "traffic": _all_traffic,
     "segments": _segments,
     "copies": _copies,
@@ -156,6 +161,9 @@ SECTIONS: dict[str, Callable[[list[Point]], str]] = {
     "few_stored": response_page.few_stored,
     "pixels": response_page.pixels,
     "baselines": response_page.baselines,
+    "aligned_rates": further_page.throughput,
+    "interleaved": further_page.interleaved,
+    "unequal": further_page.unequal,
     "adaptation": response_page.adaptation,
 }
 """By the name of what was simulated, in the order of the page."""

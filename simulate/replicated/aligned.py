@@ -8,7 +8,7 @@ a segment, its node drops it: nothing else would tell a node that gets no more t
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -131,6 +131,9 @@ class Diffusion:
         nodes: of each segment that has been chosen one and is not dead.
         load: tuples sent to each node.
         begun: the segment of the master's first row; none before it can have one.
+        looked_up: how often the node of a segment was.
+        sizes: how many tuples each segment got.
+        table_most: segments in the table, at the moment with the most.
     """
 
     rows: deque[Row]
@@ -142,6 +145,9 @@ class Diffusion:
     paced: bool = False
     nodes: dict[int, int] = field(default_factory=dict)
     begun: int | None = None
+    looked_up: int = 0
+    sizes: Counter[int] = field(default_factory=Counter)
+    table_most: int = 0
     name: str = DIFFUSION
 
     def receive(self, sender: str, message: object, network: Network) -> None:
@@ -155,9 +161,13 @@ class Diffusion:
         row = self.rows.popleft()
         self._drop(row, network)
         by_node: dict[int, list[int]] = {}
-        for segment in self._segments(row):
+        segments_of_row = self._segments(row)
+        self.looked_up += len(segments_of_row)
+        self.sizes.update(segments_of_row)
+        for segment in segments_of_row:
             if (node := self._node(segment, row)) is not None:
                 by_node.setdefault(node, []).append(segment)
+        self.table_most = max(self.table_most, len(self.nodes))
         for node, segments in sorted(by_node.items()):
             self.load[node] += len(segments)
             network.send(self.name, f"node {node}", Tuple(row, tuple(segments)))

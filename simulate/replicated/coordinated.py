@@ -201,6 +201,8 @@ class Diffusion:
         load: tuples that each host has.
         waiting: what must be heard before the next segment is routed.
         covers: how many hosts each hop had.
+        weighed: copies of segments that these hosts were chosen from.
+        table_most: copies in the table, at the moment with the most.
         paced: a segment is there when its time is over; else all are from the beginning.
         awaited: the time for which there is a timer.
         routed: when each segment was.
@@ -216,6 +218,8 @@ class Diffusion:
     sizes: dict[Key, int] = field(default_factory=dict)
     waiting: int = 0
     covers: list[int] = field(default_factory=list)
+    weighed: int = 0
+    table_most: int = 0
     paced: bool = False
     awaited: int = -1
     routed: dict[Key, int] = field(default_factory=dict)
@@ -259,10 +263,12 @@ class Diffusion:
             self.load[host] += len(rows)
             network.send(self.name, f"host {host}", Store(key, rows))
         self.hosts[key], self.sizes[key] = storing, len(rows)
+        self.table_most = max(self.table_most, sum(map(len, self.hosts.values())))
 
     def _hop(self, stream: int) -> dict[int, tuple[Key, ...]]:
         """By host, which segments of a stream it answers for."""
         items = {key: hosts for key, hosts in self.hosts.items() if key[0] == stream}
+        self.weighed += sum(map(len, items.values()))
         found: dict[int, list[Key]] = {}
         for key, host in cover(items, self.load).items():
             found.setdefault(host, []).append(key)

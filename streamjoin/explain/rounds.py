@@ -35,6 +35,8 @@ def round_lines(
         lines.append(
             ("" if origin else "order", f"{names[origin]} meets {following}" + ("" if origin else f" ({asked})"))
         )
+    if plan.operator == "ring":
+        lines.append(("in flight", "all rows of a batch, so that PSP's interleaved processing has nothing to add"))
     for stream, words in enumerate(stored_words(plan)):
         lines.append(("" if stream else "index", f"{names[stream]} by {words}"))
     return lines

@@ -22,6 +22,7 @@ from streamjoin.operators.ring.planning import (
     Seen,
     Stored,
     after,
+    ends_us,
     grown,
     level_ends_us,
     needed,
@@ -200,6 +201,23 @@ def test_slices_have_as_many_rows_each() -> None:
     assert level_ends_us(young, 1_000, 1) == () and level_ends_us(NOTHING, 1_000, 4) == ()
     # Rows that are newer than what the others have seen.
     assert level_ends_us(young, 900, 2) == (-33,)
+
+
+def test_nodes_have_as_many_rows_of_all_streams_where_one_is_ten_times_as_fast() -> None:
+    ages_us = np.arange(100) * SECOND_US // 10
+    mark_us = 10 * SECOND_US
+    rows = [np.full(100, rate) for rate in (1, 10, 1)]
+    # The fast stream has come in bursts, of which equal slices would know nothing.
+    rows[1][50:] = 30
+    stored = tuple(Stored(mark_us - ages_us - SECOND_US // 10, mark_us - ages_us, one) for one in rows)
+    ends = ends_us(4, seen(1, 1, (mark_us,) * 3, stored=stored), REACHES_US)
+    totals = sum(
+        np.bincount(np.searchsorted(of_stream, ages_us + SECOND_US // 20), weights=one, minlength=4)
+        for of_stream, one in zip(ends, rows, strict=True)
+    )
+    assert np.abs(totals / np.mean(totals) - 1).max() < 0.1
+    equal = np.bincount(np.searchsorted(np.arange(1, 4) * 25, np.arange(100), side="right"), weights=sum(rows))
+    assert np.abs(equal / np.mean(equal) - 1).max() > 0.3
 
 
 def test_slices_are_equal_where_a_window_has_few_rounds() -> None:
