@@ -16,7 +16,12 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 
 def _escaped(_logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """What comes from a request may look like another line, or tell a terminal what to do; stacks are our own."""
-    return {name: _CONTROL.sub(_shown, value) if isinstance(value, str) else value for name, value in line.items()}
+    return {name: escaped(value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def escaped(text: str) -> str:
+    """A text without what controls a terminal or turns a line: its codes in place of it."""
+    return _CONTROL.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from fastapi import FastAPI
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.auth import guard
@@ -52,8 +53,7 @@ def install(app: FastAPI, context: Context) -> None:
         IdempotentPosts, settings=context.settings, catalog=context.catalog, actor_of=idempotent_actor
     )  # fmt: skip
     guard.install(app, context)
-    settings = context.settings
-    app.add_middleware(Requests, rows_bytes_max=settings.body_bytes_max, upload_bytes_max=settings.upload_bytes_max)
+    app.add_middleware(Requests, context=context)
     if context.settings.root_path:
         app.add_middleware(Below, root_path=context.settings.root_path)
 
@@ -65,16 +65,13 @@ def idempotent_actor(scope: Scope) -> str:
 
 
 class Requests:
-    """Gives each request its id, refuses bodies that are too large, and logs what was answered.
+    """Gives each request its id, refuses bodies that are too large, and logs what was answered."""
 
-    Args:
-        rows_bytes_max, upload_bytes_max: of bodies that are pushed rows, and of uploaded files.
-    """
-
-    def __init__(self, app: ASGIApp, rows_bytes_max: int, upload_bytes_max: int) -> None:
+    def __init__(self, app: ASGIApp, context: Context) -> None:
         self.app = app
-        self.rows_bytes_max = rows_bytes_max
-        self.upload_bytes_max = upload_bytes_max
+        self.context = context
+        self.rows_bytes_max = context.settings.body_bytes_max
+        self.upload_bytes_max = context.settings.upload_bytes_max
 
     def _limit(self, scope: Scope) -> int:
         method, path = scope["method"], path_of(scope)
@@ -124,15 +121,19 @@ class Requests:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             length = headers.get(b"content-length", b"0")
             if length.isdigit() and int(length) > bytes_max:
-                await send_problem(scope, _too_large(scope, bytes_max), marked)
+                await self._refuse(_too_large(scope, bytes_max), scope, marked)
             else:
                 try:
                     await self.app(scope, limited, marked)
                 except Problem as problem:  # the body grew too large while it was read outside a route
-                    await send_problem(scope, problem, marked)
+                    await self._refuse(problem, scope, marked)
             took_ms = (time.perf_counter() - begun_s) * 1e3
             if path_of(scope) not in QUIET and (scope["method"] != "GET" or status >= 400 or took_ms >= SLOW_MS):
                 _log.info("%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, took_ms)
+
+    async def _refuse(self, problem: Problem, scope: Scope, send: Send) -> None:
+        await send_problem(scope, problem, send)
+        await guard.note(self.context, problem, HTTPConnection(scope))
 
 
 def _too_large(scope: Scope, limit: int) -> Problem:

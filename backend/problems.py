@@ -200,6 +200,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.__cause__, Problem):  # FastAPI takes whatever ends the reading of a body for a bad one
+            return reply(request, error.__cause__)
         code = next((code for code, (status, _) in TITLES.items() if status == error.status_code), "bad_request")
         detail = f"there is no {request.url.path}" if error.status_code == 404 else str(error.detail)
         return reply(request, Problem(code, detail, headers=dict(error.headers or {})))

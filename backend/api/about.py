@@ -54,7 +54,7 @@ class GeneratorOut(BaseModel):
 def get_problem(code: str) -> ProblemOut:
     """What a problem's `type` points to."""
     if code in SUBCODES:
-        return ProblemOut(code=code, status=None, title=SUBCODES[code], can_retry=None)
+        return ProblemOut(code=code, status=None, title=SUBCODES[code].meaning, can_retry=None)
     if code not in TITLES:
         raise Problem("not_found.no_problem", f'there is no problem "{code[:100]}"')
     status, title = TITLES[code]

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from backend.auth.actor import STATE as ACTOR
 from backend.auth.actor import Actor, Viewer, actor_of_websocket, identify, unauthenticated
 from backend.auth.gate import free
+from backend.auth.guard import NOTE
 from backend.catalog.ids import now_us
 from backend.cells import to_json
 from backend.context import Ending, InContext, context_of
@@ -55,11 +56,12 @@ async def live(websocket: WebSocket) -> None:
         websocket.scope["state"][PROBLEM] = unauthenticated()
         await _close(websocket, frames.NOT_AUTHENTICATED, "log in, or send an API key")
         return
-    name = _name(actor)
+    name, state = _name(actor), websocket.scope["state"]
+    state[ACTOR] = actor
     try:
         service.hub.enter(name)
     except Problem as problem:
-        websocket.scope["state"] |= {PROBLEM: problem, ACTOR: actor}
+        state[PROBLEM] = problem
         await _close(websocket, frames.TOO_MANY, problem.detail)
         return
 
@@ -67,7 +69,7 @@ async def live(websocket: WebSocket) -> None:
         return await actor_of_websocket(websocket) is not None
 
     try:
-        await Connection(websocket, service, VERSION, is_still_in, actor.id).serve()
+        await Connection(websocket, service, VERSION, is_still_in, actor.id, state[NOTE]).serve()
     finally:
         service.hub.leave(name)
 
@@ -152,6 +154,8 @@ class _Events(StreamingResponse):
             self._ending.wake.discard(self._wake)
             hub.close_follower(follower)
             hub.leave(name)
+            if follower.problem is not None:  # the guard looks for it there
+                scope["state"][PROBLEM] = follower.problem
 
 
 async def _events(

@@ -6,6 +6,7 @@ The same is written down once in a while, with how often it was since, so that n
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,21 +16,20 @@ from typing import Final
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
 from backend.context import Context
-from backend.problems import CATALOG_IS_AWAY, Problem
+from backend.logs import escaped
+from backend.problems import CATALOG_IS_AWAY, TITLES, Problem
+from backend.subcodes import ALWAYS, SUBCODES, WITH_KEY
 
 KIND: Final = "request.refused"
 EVERY_S: Final = 60.0
 """So often at most the same is written down."""
 KNOWN_MAX: Final = 200
 """So many different ones in that time; of others is only said how many there were."""
-CODES: Final = frozenset({"forbidden", "rate_limited"})
-"""Refusals of these kinds are all written down."""
-SUBCODES: Final = frozenset({
-    "not_allowed", "secret_in_spec", "secrets_of_other_servers", "link_in_data", "wrong_password", "loopback_only",
-    "over_limit", "space_used_up",
-})  # fmt: skip
-"""And these, whatever their code is."""
+ASKED_MAX: Final = 200
+"""Letters of a method and path that are kept."""
 _OTHERS: Final = ("others",)
+_NAMED: Final = re.compile(r"`(needed|has|limit)`")
+"""What the platform itself puts into `params`; others may repeat what was sent."""
 _log = logging.getLogger("streamjoin.auth")
 
 
@@ -39,7 +39,15 @@ def is_noted(problem: Problem, *, with_key: bool) -> bool:
     Args:
         with_key: an API key came with the request. A login may just have expired, which is nobody's attack.
     """
-    return problem.code in CODES or problem.subcode in SUBCODES or (problem.subcode == "no_login" and with_key)
+    found = SUBCODES.get(problem.subcode)
+    return found is not None and (found.recorded is ALWAYS or (found.recorded is WITH_KEY and with_key))
+
+
+def meaning_of(problem: Problem) -> str:
+    """What a refusal means, with the numbers and roles it is about: nothing of what was sent is in it."""
+    found = SUBCODES.get(problem.subcode)
+    said = TITLES[problem.code][1] if found is None else found.meaning
+    return _NAMED.sub(lambda match: str(problem.params.get(match[1], match[0])), said)
 
 
 @dataclass(slots=True)
@@ -86,20 +94,24 @@ class Audit:
             self._write("rows.pushed", f"{name} pushed {due:,} rows into stream {stream}", "info",
                         {"rows": due, "stream_id": stream_id}, who)  # fmt: skip
 
-    def refused(self, problem: Problem, *, who: str | None, name: str, address: str, asked: str) -> None:
-        """Write a refusal down, unless the same was just now. Nobody is made to fail by this.
+    def due(self, problem: Problem, *, who: str | None, address: str) -> int:
+        """Count a refusal; how many a line is due for by now, 0 where the same was written down just now.
+
+        Cost: no question to the catalog, as floods of refusals are what it is for.
+        """
+        return self._refused.due(who or "", address, problem.subcode)
+
+    def refused(self, problem: Problem, *, times: int, who: str | None, name: str, address: str, asked: str) -> None:
+        """Write a refusal down. Nobody is made to fail by this.
 
         Args:
+            times: as `due` said.
             who, name: the actor's id and name; None and anything where nobody is known.
             asked: what for, such as "POST /api/v1/jobs".
         """
-        times = self._refused.due(who or "", address, problem.subcode)
-        if not times:
-            return
-        data = {"code": problem.code, "subcode": problem.subcode, "asked": asked[:200], "address": address,
-                "times": times}  # fmt: skip
-        message = f"{name} was refused {asked[:200]}: {problem.detail[:500]}"
-        self._write(KIND, message, "warning", data, who)
+        asked = escaped(asked[:ASKED_MAX])  # PostgreSQL keeps no NUL, and readers no letters that turn a line
+        data = {"code": problem.code, "subcode": problem.subcode, "asked": asked, "address": address, "times": times}
+        self._write(KIND, f"{name} was refused {asked}: {meaning_of(problem)}", "warning", data, who)
 
     def _write(self, kind: str, message: str, severity: str, data: Mapping[str, object], who: str | None) -> None:
         try:

@@ -29,9 +29,26 @@ from backend.problems import STATE as PROBLEM
 API = "/api/"
 METRICS = "/metrics"
 """Beside the API, and read from the catalog as much of it is."""
+NOTE = "note"
+"""Where in a request's state `note` is for what is refused while a websocket goes on."""
 OPEN = frozenset({("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"), ("POST", "/api/v1/sessions")})
 """What nobody needs to log in for."""
 OPEN_BELOW = ("/api/v1/problems/",)
+
+
+async def note(context: Context, problem: Problem, connection: HTTPConnection) -> None:
+    """Have a line of a refusal that somebody may look for; the actor is who the guard let in, if it came so far."""
+    if not is_noted(problem, with_key=bearer_of(connection.headers) is not None):
+        return
+    scope = connection.scope
+    actor = scope["state"].get(STATE)
+    who, address, audit = actor and actor.id, address_of(scope.get("client")), audit_of(context)
+    if not (times := audit.due(problem, who=who, address=address)):
+        return
+    await run_sync(partial(
+        audit.refused, problem, times=times, who=who, name=actor.name if actor else "somebody", address=address,
+        asked=f"{scope.get('method', 'WEBSOCKET')} {path_of(scope)}",
+    ))  # fmt: skip
 
 
 def install(app: FastAPI, context: Context) -> None:
@@ -64,12 +81,13 @@ class Guard:
                 await held.enter_async_context(self._turn(connection))
             except Problem as problem:
                 await _refuse(problem, scope, send)
-                await self._note(problem, connection)
+                await note(self.context, problem, connection)
                 return
+            state[NOTE] = partial(note, self.context, connection=connection)
             await self.app(scope, receive, send)
         refused = state.get(PROBLEM)
         if isinstance(refused, Problem):
-            await self._note(refused, connection)
+            await note(self.context, refused, connection)
 
     async def _check(self, connection: HTTPConnection) -> None:
         scope = connection.scope
@@ -99,18 +117,6 @@ class Guard:
             return
         async with gate_of(self.context).turn(_who(connection)):
             yield
-
-    async def _note(self, problem: Problem, connection: HTTPConnection) -> None:
-        """Have a line of a refusal that somebody may look for."""
-        if not is_noted(problem, with_key=bearer_of(connection.headers) is not None):
-            return
-        scope = connection.scope
-        actor = scope["state"].get(STATE)
-        asked = f"{scope.get('method', 'WEBSOCKET')} {path_of(scope)}"
-        await run_sync(partial(
-            audit_of(self.context).refused, problem, who=actor and actor.id, name=actor.name if actor else "somebody",
-            address=address_of(scope.get("client")), asked=asked,
-        ))  # fmt: skip
 
     async def _admit(self, connection: HTTPConnection) -> Actor | None:
         try:

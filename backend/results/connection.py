@@ -28,6 +28,7 @@ from backend.results.writers import FrameWriter
 CLOSE_S = 5.0
 RATE_SPAN_S = 10.0
 
+Note = Callable[[Problem], Awaitable[None]]
 _log = logging.getLogger("streamjoin.results")
 
 
@@ -55,13 +56,15 @@ class Connection:
 
     Args:
         is_still_in: whether the login or key behind it still holds.
+        note: told of each refusal that is sent, if given.
         actor: whose it is; None where everybody is the same.
     """
 
     def __init__(
         self, websocket: WebSocket, service: Service, version: str, is_still_in: Callable[[], Awaitable[bool]],
-        actor: str | None = None,
+        actor: str | None = None, note: Note | None = None,
     ) -> None:  # fmt: skip
+        self._note = note
         self._actor = actor
         self._websocket = websocket
         self._service = service
@@ -232,10 +235,14 @@ class Connection:
         await self._send(to_json(frame.model_dump(mode="json")))
 
     async def _refuse(self, id: str, problem: Problem) -> None:
-        await self._send(
-            to_json({"type": "error", "id": id, "payload": problem.document("/api/v1/ws", root=self._root)})
-        )
+        await self._send_problem(id, problem)
         await self._end(id, "failed")
+
+    async def _send_problem(self, id: str, problem: Problem) -> None:
+        document = problem.document("/api/v1/ws", root=self._root)
+        await self._send(to_json({"type": "error", "id": id, "payload": document}))
+        if self._note is not None:
+            await self._note(problem)
 
     async def _end(self, id: str, reason: str, end: dict[str, Any] | None = None) -> None:
         payload = {"reason": reason} if end is None else {"reason": reason, "end": end}
@@ -289,8 +296,7 @@ class Connection:
             return True
         if follower.is_done():
             if follower.problem is not None:
-                document = follower.problem.document("/api/v1/ws", root=self._root)
-                await self._send(to_json({"type": "error", "id": sub.id, "payload": document}))
+                await self._send_problem(sub.id, follower.problem)
                 if not self._is_open(sub):
                     return True
             del self._open[sub.id]
@@ -324,8 +330,7 @@ class Connection:
                     break
             self._asked.pop(id, None)
             if writer.problem is not None:
-                document = writer.problem.document("/api/v1/ws", root=self._root)
-                await self._send(to_json({"type": "error", "id": id, "payload": document}))
+                await self._send_problem(id, writer.problem)
             await self._end(id, "failed" if writer.problem else "answered", running.end)
         except Problem as problem:
             self._asked.pop(id, None)

@@ -43,7 +43,12 @@ def test_a_refusal_has_what_programs_need(api: TestClient) -> None:
     told = from_document(said)
     assert (told.subcode, told.params, told.can_retry) == ("unknown_name", said["params"], False)
     meaning = api.get("/api/v1/problems/unknown_name").json()
-    assert meaning == {"code": "unknown_name", "status": None, "title": SUBCODES["unknown_name"], "can_retry": None}
+    assert meaning == {
+        "code": "unknown_name",
+        "status": None,
+        "title": SUBCODES["unknown_name"].meaning,
+        "can_retry": None,
+    }
     assert api.get("/api/v1/problems/rate_limited").json()["can_retry"] is True
 
 
