@@ -103,7 +103,7 @@ def take(
         session.add(lease)
     lease.generation = generation
     lease.job_version = version_of(job)
-    lease.host, lease.folder, lease.incarnation = host, folder, job.incarnation
+    lease.host, lease.folder, lease.incarnation, lease.ran_in = host, folder, job.incarnation, home.folder
     lease.pid = lease.pid_started = None
     lease.taken_at_us = now_us
     lease.expires_at_us = now_us + round(lease_s * 1e6)
@@ -144,7 +144,7 @@ def enter(
         .where(or_(Lease.pid.is_(None), (Lease.pid == pid) & (Lease.pid_started == started)))
         .values(
             pid=pid, pid_started=started, job_version=version_of(job), incarnation=job.incarnation,
-            folder=home.binds(job),
+            folder=home.binds(job), ran_in=home.folder,
         ),
     )  # fmt: skip
     if job is None or not entered:

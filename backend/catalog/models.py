@@ -213,6 +213,7 @@ class Lease(Base):
         ended: the driver said that it ended, and its lease is free.
         steps: seconds of each step of its start that is done, see `worker.steps`; None where nobody told of them.
         folder, incarnation: in which data folder the state of which incarnation of the job is, unless it is in a store.
+        ran_in: which data folder its machine has, wherever the state is; rows of machines come and go.
     """
 
     __tablename__ = "leases"
@@ -228,6 +229,7 @@ class Lease(Base):
     ended: Mapped[bool] = mapped_column(default=False)
     folder: Mapped[str | None] = mapped_column(String(40))
     incarnation: Mapped[int | None] = mapped_column(Integer)
+    ran_in: Mapped[str | None] = mapped_column(String(40))
     steps: Mapped[dict[str, Any] | None]
 
 

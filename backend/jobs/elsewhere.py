@@ -19,9 +19,9 @@ def host_elsewhere(session: Session, settings: Settings, job: Job) -> str | None
     if lease is None or lease.incarnation != job.incarnation:
         return None
     here = folder_id(settings.data)
-    if lease.folder is not None:
-        is_here = lease.folder == here
-    else:
+    if (ran_in := lease.folder or lease.ran_in) is not None:
+        is_here = ran_in == here
+    else:  # it ran under a version that did not say where
         machine = session.get(Machine, lease.host)
         is_here = lease.host == settings.machine if machine is None else machine.folder == here
     return None if is_here else lease.host

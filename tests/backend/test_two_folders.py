@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,18 @@ def there(app: FastAPI, tmp_path: Path) -> Settings:
     )
 
 
-def ran(app: FastAPI, settings: Settings, id: str) -> None:
-    """As if a driver of the job's next generation had run on a machine, and had stopped."""
+def ran(app: FastAPI, settings: Settings, id: str, *, to_store: bool = False) -> None:
+    """As if a driver of the job's next generation had run on a machine, and had stopped.
+
+    Args:
+        to_store: states of jobs are in a store, and no lease is bound to a folder.
+    """
     with context_of(app).catalog.begin() as session:
         job = session.get_one(Job, id)
         job.wanted = "running"
         leases.take(
             session, id, job.generation + 1, settings.machine, now_us=now_us(), lease_s=0,
-            home=leases.home_of(settings),
+            home=replace(leases.home_of(settings), to_store=to_store),
         )  # fmt: skip
         session.get_one(Lease, id).ended, job.observed = True, "stopped"
     with opened(bind(file_of(app, settings, id)).job()):
@@ -60,6 +65,11 @@ def file_of(app: FastAPI, settings: Settings, id: str) -> JoinFile:
     """The job as a driver of a machine reads it."""
     with context_of(app).catalog.read() as session:
         return join_file(settings, session.get_one(Job, id), {})
+
+
+def lease_of(app: FastAPI, id: str) -> Lease:
+    with context_of(app).catalog.read() as session:
+        return session.get_one(Lease, id)
 
 
 def incarnation_of(app: FastAPI, id: str) -> int:
@@ -121,6 +131,21 @@ def test_limits_that_leave_out_what_a_job_began_with_are_for_its_driver_to_compa
     assert changed(api, {"operator": {**adaptive, "min_units": 3}})["operator"]["min_units"] == 3
 
 
+def test_a_machine_whose_row_is_gone_is_known_by_the_folder_it_ran_in(
+    api: TestClient, app: FastAPI, there: Settings
+) -> None:
+    """Of a job whose state is in a store: the machine has left, or has said nothing for a day."""
+    here = context_of(app).settings
+    id = created(api)["id"]
+    shared = here.model_copy(update={"worker_name": "second"})
+    ran(app, shared, id, to_store=True)
+    assert lease_of(app, id).folder is None and lease_of(app, id).host == "second"
+    assert api.post("/api/v1/jobs/wins/diff", json=LATE).json()["starts_anew"], "its checkpoint is in this folder"
+    ran(app, there.model_copy(update={"worker_name": here.machine}), id, to_store=True)
+    assert lease_of(app, id).folder is None and lease_of(app, id).host == here.machine
+    assert not api.post("/api/v1/jobs/wins/diff", json=LATE).json()["starts_anew"], "only the name is this machine's"
+
+
 @pytest.mark.parametrize("is_known", [True, False], ids=["a machine that is there", "one that has left"])
 def test_an_earlier_checkpoint_of_the_apis_own_folder_counts_no_more(
     is_known: bool, api: TestClient, app: FastAPI, there: Settings
@@ -131,7 +156,7 @@ def test_an_earlier_checkpoint_of_the_apis_own_folder_counts_no_more(
     assert api.post("/api/v1/jobs/wins/diff", json=LATE).json()["starts_anew"]
     with context_of(app).catalog.begin() as session:
         lease = session.get_one(Lease, id)
-        lease.host, lease.folder = "there", None
+        lease.host, lease.folder, lease.ran_in = "there", None, None  # of a version that did not say where
         if is_known:
             session.add(Machine(name="there", folder="of there", seen_at_us=now_us(), free_bytes=1))
     assert not api.post("/api/v1/jobs/wins/diff", json=LATE).json()["starts_anew"]
