@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ def simulated(
     *,
     timed: bool = False,
     again: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] | None = None,
+    timed_again: Collection[str] = (),
 ) -> tuple[dict[str, Any], Path]:
     """The figures of a page that is simulated, and the folder of the page.
 
@@ -75,7 +76,7 @@ def simulated(
         if is_real(docs):
             try:
                 provenance.require_clean()
-                if timed and not arguments.only:
+                if timed and (not arguments.only or not set(timed_again).isdisjoint(arguments.only)):
                     quiet.wait_until_quiet()
             except (provenance.DirtyError, quiet.BusyError) as refused:
                 parser.exit(1, f"nothing was simulated: {refused}, or do it for yourself with --docs FOLDER\n")

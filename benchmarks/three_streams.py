@@ -126,5 +126,6 @@ def _two_joins(scale: Scale, work: Path) -> dict[str, Any]:
     folder = work / "two-joins"
     folder.mkdir()
     three_way.write_all(folder, size)
-    ratios = three_way.measured(folder, size, size.pairs, lambda line: scale.show(f"    {line}"))
-    return {"rows": len(three_way.STREAMS) * size.rows, "median": statistics.median(ratios), "pairs": list(ratios)}
+    pairs = three_way.measured(folder, size, size.pairs, lambda line: scale.show(f"    {line}"))
+    ratios = [three / two for three, two in pairs]
+    return {"rows": len(three_way.STREAMS) * size.rows, "median": statistics.median(ratios), "pairs": ratios}

@@ -84,10 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(work)
         write_all(folder, size)
         try:
-            ratios = measured(folder, size, options.pairs or size.pairs, print, ring=options.ring)
+            pairs = measured(folder, size, options.pairs or size.pairs, print, ring=options.ring)
         except DifferentError as wrong:
             print(wrong, file=sys.stderr)
             return 1
+    ratios = [three / other for three, other in pairs]
     print(f"ratio: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} pairs")
     return 0
 
@@ -98,7 +99,7 @@ class DifferentError(Exception):
 
 def measured(
     folder: Path, size: Size, pairs: int, show: Callable[[str], None], *, ring: bool = False
-) -> Sequence[float]:
+) -> Sequence[tuple[float, float]]:
     """Both ways in turn, in a session of their own; the first pair compiles and is not counted.
 
     Args:
@@ -107,13 +108,13 @@ def measured(
         ring: the second way is a ring of the three streams.
 
     Returns:
-        For each pair how many times as long as the other way the join of three took.
+        Seconds of the join of three, and of the other way, for each pair.
 
     Raises:
         DifferentError: they differ in their results.
     """
     session: SparkSession | None = None
-    ratios: list[float] = []
+    took_s: list[tuple[float, float]] = []
     try:
         for number in range(pairs + 1):
             here = folder / str(number)
@@ -124,16 +125,16 @@ def measured(
             if (found := rows_of(here / "three")) != rows_of(here / "second"):
                 raise DifferentError("the two ways differ in their results")
             if number:
-                ratios.append(took_three / took_two)
+                took_s.append((took_three, took_two))
                 other = "ring" if ring else "two joins"
                 show(
                     f"pair {number}: three streams {took_three:.2f} s, {other} {took_two:.2f} s, ratio "
-                    f"{ratios[-1]:.2f}, {len(found):,} results, load {os.getloadavg()[0]:.1f}"
+                    f"{took_three / took_two:.2f}, {len(found):,} results, load {os.getloadavg()[0]:.1f}"
                 )
     finally:
         if session is not None:
             session.stop()
-    return ratios
+    return took_s
 
 
 def other_way(folder: Path, size: Size, *, ring: bool) -> list[Path]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.psp import adaptation, costs, described, response, throughput, traffic, unequal
+from benchmarks import machine, three_way
+from benchmarks.psp import adaptation, costs, described, on_spark, response, throughput, traffic, unequal
 from benchmarks.psp.adaptation import Change
 
 
@@ -29,6 +29,7 @@ class Size:
         rings: of interleaved processing: N, how many rows come in, and how many are in flight.
         aligned: of ATR's throughput: N, lambda W, windows, and L of them.
         turns: of 12 rows each, in a window of unequal rates.
+        jobs: of Spark's, where ways take turns.
     """
 
     nodes: tuple[int, ...]
@@ -44,6 +45,7 @@ class Size:
     rings: tuple[tuple[int, ...], int, tuple[int, ...]]
     aligned: tuple[tuple[int, ...], int, int, tuple[float, ...]]
     turns: int
+    jobs: three_way.Size
 
 
 FULL = Size(
@@ -60,6 +62,7 @@ FULL = Size(
     rings=((4, 8, 12, 19), 400, (1, 2, 4, 8, 16)),
     aligned=((1, 4, 8, 12, 16, 19), 60, 24, (1.0, 2.0, 5.0)),
     turns=60,
+    jobs=three_way.LARGE,
 )
 QUICK = Size(
     nodes=(4, 8),
@@ -75,6 +78,7 @@ QUICK = Size(
     rings=((4, 8), 20, (1, 4)),
     aligned=((1, 4), 10, 6, (1.0, 2.0)),
     turns=12,
+    jobs=three_way.QUICK,
 )
 
 
@@ -128,6 +132,7 @@ def _further(size: Size, measured: Mapping[str, Any]) -> dict[str, Iterable[dict
         "aligned_rates": throughput.of_aligned(measured, *size.aligned),
         "interleaved": throughput.interleaved(measured, size.rings[0], size.baselines[0], *size.rings[1:]),
         "unequal": unequal.points(size.nodes, size.turns),
+        "on_spark": on_spark.points(size.jobs),
     }
 
 
@@ -179,5 +184,8 @@ AGAIN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "interleaved": _alone("interleaved"),
     "atr-rates": _alone("aligned_rates"),
     "unequal": _alone("unequal"),
+    "on-spark": _alone("on_spark"),
 }
-"""What can be simulated alone, with the costs that are there."""
+"""What can be made anew alone, with the costs that are there."""
+TIMED = frozenset({"on-spark"})
+"""Those of which the machine has to be quiet."""

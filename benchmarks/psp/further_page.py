@@ -1,8 +1,10 @@
-"""What the page says beside PSP's figure 8: the words of figure 7, PSP-I, ATR's throughput, and unequal rates."""
+"""What the page says beside PSP's figure 8: figure 7's words, PSP-I, ATR's throughput, unequal rates, and jobs."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
+from operator import truediv
 from typing import Any
 
 from benchmarks.psp.unequal import AFTER
@@ -138,6 +140,28 @@ and the rows of the fullest and the emptiest node are in multiples of the mean: 
 {AFTER:g} windows after the rates of all streams have doubled, without and with bounds that are set anew each tenth of a
 window (smoothing):
 {_table(points, lambda one: one["case"], lambda one: f"{one['fullest']:.2f}, {one['emptiest']:.2f}")}
+"""
+
+
+def on_spark(points: list[Point]) -> str:
+    """What two cores can show."""
+    tree = points[0]
+    lines = ["| way | tuples/s | seconds of the job | times as long as the tree |", "| --- | --: | --: | --: |"]
+    for one in points:
+        took_s = statistics.median(one["seconds"])
+        times = statistics.median(map(truediv, one["seconds"], tree["seconds"]))
+        lines.append(f"| {one['way']} | {one['rate']:,.0f} | {took_s:.1f} | {times:.2f} |")
+    return f"""
+## On Spark, with two cores
+
+What was simulated, as jobs: {tree["rows"]:,} rows of 3 streams with equal keys and a million rows a batch, two tasks
+at a time, {tree["results"]:,} results, the same of each way. The ways take turns, {len(tree["seconds"])} each; medians,
+the start of a job included.
+
+{chr(10).join(lines)}
+
+More nodes than cores share them: what a row costs more with each node is seen, what they would bring on machines of
+their own is not.
 """
 
 

@@ -52,6 +52,7 @@ AGAIN = {
     "interleaved": "interleaved processing",
     "atr-rates": "ATR's throughput",
     "unequal": "unequal rates",
+    "on-spark": "jobs on Spark",
 }
 """What was simulated anew, by the name of the part."""
 
@@ -165,5 +166,6 @@ SECTIONS: dict[str, Callable[[list[Point]], str]] = {
     "interleaved": further_page.interleaved,
     "unequal": further_page.unequal,
     "adaptation": response_page.adaptation,
+    "on_spark": further_page.on_spark,
 }
 """By the name of what was simulated, in the order of the page."""

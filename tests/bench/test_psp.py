@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import evaluation, provenance
-from benchmarks.psp import adaptation, costs, figures, response, response_page, traffic
+from benchmarks.psp import adaptation, costs, figures, on_spark, response, response_page, traffic
 from benchmarks.psp.page import AGAIN, SECTIONS, _again, _filled, page
 from simulate.ring.messages import nested_loop
 
@@ -103,6 +103,9 @@ def test_every_run_has_a_place_on_the_page(monkeypatch: pytest.MonkeyPatch) -> N
     }  # fmt: skip
     monkeypatch.setattr(costs, "measure", lambda quick: MEASURED)
     monkeypatch.setattr(traffic, "counted", lambda nodes, windows: counted)
+    jobs = [{"way": way, "rows": 6_000, "results": 7, "seconds": [2.0, took_s, 9.0], "rate": 6_000 / took_s}
+            for way, took_s in (("tree", 4.0), ("ring of 2", 5.0))]  # fmt: skip
+    monkeypatch.setattr(on_spark, "points", lambda size: iter(jobs))
     results = figures.run(size, quick=True)
     assert set(results["figures"]) == set(SECTIONS)
     text = page({"begun": "2026-01-02T03:04:05+00:00", "commit": "abc", **results})
@@ -112,6 +115,7 @@ def test_every_run_has_a_place_on_the_page(monkeypatch: pytest.MonkeyPatch) -> N
     assert "at commit abc" in text and "for 4 windows" in " ".join(text.split())
     for setting in ("3 streams, p = 0.5", "3 streams, p = 1", "9 streams, p = 0.5"):
         assert len(re.findall(rf"^\| {setting} \|", text, re.MULTILINE)) == 4
+    assert "| ring of 2 | 1,200 | 5.0 | 1.00 |" in text and "a job included.\n\n| way |" in text
     assert "20.0 µs with 5,000 pixels" in text and "T_n = 220 µs" in text
     assert "| N | off | smoothing |" not in text and "| windows after the change | off | smoothing |" in text
 

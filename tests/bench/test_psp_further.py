@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.psp import described, further_page, throughput, unequal
+from benchmarks import provenance, quiet, three_way
+from benchmarks.psp import __main__ as psp
+from benchmarks.psp import described, further_page, on_spark, throughput, unequal
 from streamjoin.explain.compare.distribution import FIGURE_7, distribution_text
 
 MEASURED: dict[str, Any] = {
@@ -89,3 +91,25 @@ def test_words_are_shown_of_those_that_are_compared_and_of_no_other() -> None:
     assert lines[1].split()[-2:] == ["high", "low"] and lines[7].split() == ["network", "middle", "high"]
     assert not distribution_text(["ring", "biclique"])
     assert "low   high" not in text and distribution_text(["ring", "aligned"]).count("unknown") == 1
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+def test_jobs_of_a_tree_and_of_rings_have_the_same_results_and_take_turns() -> None:
+    points = list(on_spark.points(three_way.QUICK))
+    assert [one["way"] for one in points] == ["tree", "ring of 1", "ring of 2", "ring of 4"]
+    assert {len(one["seconds"]) for one in points} == {three_way.QUICK.pairs}
+    assert len({one["results"] for one in points}) == 1 and points[0]["results"] > 0
+    assert "| ring of 4 |" in further_page.on_spark(points)
+
+
+def test_jobs_are_not_timed_for_docs_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy() -> None:
+        raise quiet.BusyError("the machine is busy")
+
+    monkeypatch.setattr(provenance, "require_clean", lambda: "abc")
+    monkeypatch.setattr(quiet, "wait_until_quiet", busy)
+    monkeypatch.setattr(on_spark, "points", lambda size: pytest.fail("it measures"))
+    monkeypatch.setattr("sys.argv", ["psp", "--only", "on-spark"])
+    with pytest.raises(SystemExit):
+        psp.main()
