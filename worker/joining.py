@@ -40,7 +40,7 @@ from streamjoin.spec.outputs import store_sink
 from streamjoin.spec.prepare import Bound, bind, bounded_names
 from worker.keeper import Keeper
 from worker.reports import Reporter
-from worker.steps import BATCH, STATE, Steps
+from worker.steps import BATCH, LOOK, STATE, Steps
 
 if TYPE_CHECKING:
     from worker.ready import Warm
@@ -135,7 +135,10 @@ def join(
         topics = engine.topics_of(bound)
         job = bound.job(heartbeat=not until_end)
         late = engine.LateFiles(job)
-        driver = Driver(session, job, sinks, topics, on_batch, bound.ending(), unit_progress(keeper))
+        driver = Driver(
+            session, job, sinks, topics, on_batch, bound.ending(), unit_progress(keeper),
+            on_quiet=lambda: steps.done(LOOK),
+        )  # fmt: skip
         reporter.predicted, reporter.slots = engine.foretold(bound), file.slots
         reporter.relations = driver.progress.relations
         try:

@@ -21,6 +21,8 @@ LAUNCH: Final = "launch"
 PROCESS: Final = "process"
 SPARK: Final = "spark"
 STATE: Final = "state"
+LOOK: Final = "first_look"
+"""Only of a start that had nothing to read yet: until it had looked. Its first batch may be a heartbeat, much later."""
 BATCH: Final = "first_batch"
 _CAUSES: Final = {
     "job.started_by_user": "start", "job.restart_asked": "restart", "job.changed": "change", "job.failed": "recovery",

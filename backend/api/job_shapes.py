@@ -153,7 +153,8 @@ class Start(BaseModel):
         cause: start, restart, change or recovery.
         warm: whether the driver had waited for a job.
         seconds: in all, since it was asked for, or since the failure.
-        steps: seconds of each: launch, process, spark, state, first_batch.
+        steps: seconds of each: launch, process, spark, state, first_batch; before that first_look, if the first look at
+            the streams found nothing to read.
     """
 
     generation: int

@@ -62,6 +62,7 @@ class Driver:
         on_unit: told how many units have their tuples stored for other queries, of how many.
         on_relation: told of a relation that is read, and how many of its rows were.
         on_batch: called after each committed batch, from another thread.
+        on_quiet: called once, unless a batch was committed before: the first look at the streams found nothing to do.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Driver:
         ending: Mapping[str, Sink] | None = None,
         on_unit: Callable[[int, int], None] | None = None,
         on_relation: OnRelation | None = None,
+        on_quiet: Callable[[], None] | None = None,
     ) -> None:
         self.session = session
         self.job = job
@@ -83,6 +85,7 @@ class Driver:
         self.ending = ending or {}
         self.on_unit = on_unit
         self.on_relation = on_relation
+        self.on_quiet = on_quiet
         self.progress = Progress(len(job.plan.streams))
         self._failure: BaseException | None = None
         self._begun: dict[int, float] = {}
@@ -328,6 +331,7 @@ class Driver:
         batches = 0
         while True:
             self._note_begin(query)
+            self._note_quiet(query)
             if stop.is_set():
                 asked_s, batches = (time.monotonic(), self.progress.batches) if asked_s is None else (asked_s, batches)
                 committed = self.progress.batches > batches or not query.status["isTriggerActive"]
@@ -343,6 +347,11 @@ class Driver:
         # Spark keeps the progress of the last thousand batches only, so the first must be looked at in time.
         if self.progress.first_begun_s is None and self.progress.batches and query.recentProgress:
             self.progress.first_begun_s = _epoch_s(json.loads(query.recentProgress[0].json)["timestamp"])
+
+    def _note_quiet(self, query: StreamingQuery) -> None:
+        if self.on_quiet is not None and not self.progress.batches and pace.is_waiting(query):
+            self.on_quiet()
+            self.on_quiet = None
 
     def _take_durations(self, query: StreamingQuery) -> None:
         for entry in query.recentProgress:

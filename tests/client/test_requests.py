@@ -26,7 +26,6 @@ from streamjoin.client import (
     Unavailable,
     WaitedTooLong,
 )
-from streamjoin.client.calls import phases
 from streamjoin.client.retry import PAUSE_S_MAX, pause_s
 from streamjoin.errors import InputError
 from tests.client.serve import Server
@@ -63,17 +62,27 @@ def test_the_same_request_that_is_still_worked_on_is_waited_for(patient: Client,
 
 
 def seen_as(
-    phase: str, wanted: str, generation: int, reason: str | None = None, *, batches: int = 1, version: int = 1
+    phase: str,
+    wanted: str,
+    generation: int,
+    reason: str | None = None,
+    *,
+    batches: int = 1,
+    looked: int = 0,
+    version: int = 1,
 ) -> Callable[[], JSONResponse]:
     """A job as the platform shows it.
 
     Args:
         batches: the last generation that has committed one.
+        looked: the one that ran last, which has found nothing to read yet; 0 if it is not known to have looked.
     """
     observed = "stopped" if (phase, generation) == ("starting", 1) else phase
     body = {"id": "job_1", "name": "j", "wanted": wanted, "observed": observed, "phase": phase, "reason": reason}
     start = {"generation": batches} if batches else None
-    return lambda: JSONResponse({**body, "generation": generation, "last_start": start, "version": version})
+    run = {"generation": looked or generation, "steps": {"launch": 0.1, **({"first_look": 0.1} if looked else {})}}
+    told = {"generation": generation, "last_start": start, "last_run": run, "version": version}
+    return lambda: JSONResponse({**body, **told})
 
 
 def test_a_job_that_was_done_before_anybody_looked_has_started(patient: Client, stand_in: StandIn) -> None:
@@ -93,9 +102,7 @@ def test_a_job_that_is_not_to_run_any_more_is_not_waited_for(patient: Client, st
             patient.jobs.start("j", wait_s=30)
 
 
-def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(
-    patient: Client, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: Client, stand_in: StandIn) -> None:
     begins, runs = seen_as("starting", "running", 1, batches=0), seen_as("running", "running", 2, batches=0)
     stand_in.faults = [begins, runs, runs, seen_as("running", "running", 2, batches=2)]
     assert patient.jobs.start("j", wait_s=10)["last_start"] == {"generation": 2}
@@ -105,14 +112,23 @@ def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(
         patient.jobs.start("j", wait_s=10)
     before = seen_as("running", "running", 2, batches=1)  # what another driver committed is no batch of this one
     stand_in.faults = [seen_as("running", "running", 1), before, before, before]
-    with pytest.raises(WaitedTooLong, match="is running and not past its first batch after"):
+    with pytest.raises(WaitedTooLong, match="is running and not past its first look at what there is to read after"):
         patient.jobs.restart("j", wait_s=0.2)
     stand_in.faults = [runs]
     assert patient.jobs.wait("j", ["running"], wait_s=3)["generation"] == 2, "unless nobody asks for a batch"
-    with monkeypatch.context() as patched:
-        patched.setattr(phases, "QUIET_S", 0.1)
-        stand_in.faults = [begins, runs, runs, runs]
-        assert patient.jobs.start("j", wait_s=30)["generation"] == 2, "streams without rows bring no batch"
+
+
+def test_a_start_with_nothing_to_read_is_waited_for_until_its_driver_has_looked(
+    patient: Client, stand_in: StandIn
+) -> None:
+    begins, runs = seen_as("starting", "running", 1, batches=0), seen_as("running", "running", 2, batches=0)
+    before = seen_as("running", "running", 2, batches=0, looked=1)
+    stand_in.faults = [begins, before, runs, seen_as("running", "running", 2, batches=0, looked=2)]
+    assert patient.jobs.start("j", wait_s=30)["generation"] == 2
+    assert stand_in.faults == []
+    stand_in.faults = [begins, *[runs, before] * 20]
+    with pytest.raises(WaitedTooLong, match="is running and not past its first look at what there is to read after"):
+        patient.jobs.start("j", wait_s=0.2)
 
 
 @pytest.mark.parametrize(

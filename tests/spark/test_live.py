@@ -109,6 +109,25 @@ def test_files_are_joined_as_they_appear_and_a_stop_loses_nothing(session: Spark
     )
 
 
+def test_a_start_that_finds_nothing_to_read_says_so_and_one_that_does_a_batch_does_not(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    write_history(history(5), tmp_path, 1)
+    text = join_text(query(CONDITION, WINDOW), OPERATOR, run="slots: 1, heartbeat: 1h")
+    quiet = []
+    for batches in (1, 0):
+        with live(session, text, tmp_path) as job:
+            said = threading.Event()
+            job.driver.on_quiet = said.set
+            if batches:
+                job.wait_for_tuples(40, 40)
+                time.sleep(3 * driver.POLL_S)  # it waits now, and has committed a batch
+            else:
+                assert comes_true(said.is_set, BATCH_S_MAX)
+            quiet.append((said.is_set(), job.progress.batches))
+    assert quiet == [(False, 1), (True, 0)]
+
+
 def _tasks(session: SparkSession) -> int:
     store: Any = session.sparkContext._jsc.sc().statusStore()  # type: ignore[union-attr]  # it is there while Spark runs
     executors = store.executorList(True)

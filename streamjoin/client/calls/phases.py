@@ -14,8 +14,8 @@ from streamjoin.client.shapes import Job
 from streamjoin.client.steps import Exchange, Pause, Request
 
 LOOK_S = 0.5
-QUIET_S = 15.0
-"""A job that has run so long without a batch has nothing to read yet, or none is known any more of its start."""
+LOOK = "first_look"
+"""The step of a start whose driver has looked at the streams and found nothing to read yet."""
 AT_END = "reached the end"
 """The reason of a job that is done."""
 
@@ -31,8 +31,8 @@ def start_job(
 
     Args:
         version: the one that is meant; refused if it is not the newest. Whatever is there, if not given.
-        wait_s: return once its first batch is committed or it is done, or raise when it is not within so many seconds,
-            or is to stop.
+        wait_s: return once its first batch is committed, it has found nothing to read yet or it is done, or raise when
+            it is not within so many seconds, or is to stop.
     """
     found = yield from _act(patience, job, "start", version)
     if wait_s is None:
@@ -110,18 +110,17 @@ def wait_for_job(
     Args:
         generation_min: and until it was launched so often.
         or_done: of a job that is to run: also until it has reached its end, and no longer than it is to run.
-        first_batch: and until it has committed a batch since it was launched last, or has run for `QUIET_S` without.
+        first_batch: and until its driver has committed a batch, or has looked and found nothing to read yet.
     Raises:
         WaitedTooLong: it was not within `wait_s`, or it failed; the message has the reason.
     """
     wanted = tuple(phases)
     goal = " or ".join(wanted)
-    ends_s, quiet_s = time.monotonic() + wait_s, None
+    ends_s = time.monotonic() + wait_s
     while True:
         found = yield from get_job(patience, job)
         is_there = found["phase"] in wanted and found["generation"] >= generation_min
-        quiet_s = (quiet_s or time.monotonic() + QUIET_S) if is_there else None
-        if quiet_s is not None and not (first_batch and _is_before_first_batch(found) and time.monotonic() < quiet_s):
+        if is_there and not (first_batch and _is_before_first_batch(found)):
             return found
         if or_done and found["wanted"] != "running":
             if found["reason"] == AT_END and found["generation"] >= generation_min:
@@ -131,7 +130,7 @@ def wait_for_job(
                 f"meanwhile{_why(found)}; start it again if it is to run",
                 code="job_not_wanted",
             )
-        yield from _sleep(found, ends_s, "past its first batch" if is_there else goal, wait_s)
+        yield from _sleep(found, ends_s, "past its first look at what there is to read" if is_there else goal, wait_s)
 
 
 def _act(patience: Patience, job: str, action: str, version: int | None, body: Any = None) -> Exchange[Job]:
@@ -155,8 +154,10 @@ def _running(patience: Patience, job: Job, wait_s: float, generation_min: int) -
 
 def _is_before_first_batch(job: Job) -> bool:
     """Whether the driver that runs it has committed nothing yet, and may still fail at what it reads."""
-    start = job["last_start"]
-    return start is None or start["generation"] < job["generation"]
+    start, run = job["last_start"], job["last_run"]
+    if start is not None and start["generation"] >= job["generation"]:
+        return False
+    return run is None or run["generation"] < job["generation"] or LOOK not in run["steps"]
 
 
 def _id_of(job: Job) -> str:

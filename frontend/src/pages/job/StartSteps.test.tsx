@@ -53,6 +53,14 @@ test('while a job starts, its steps are told one by one, with the one that it is
   expect(told(at(fourth, 'running'))).toMatch(/Spark 1\.1 s, state 700 ms, first batch for /);
 });
 
+test('a job that found nothing to read waits, and tells later when its first look was', () => {
+  const looked = { launch: 0.4, process: 0.9, spark: 1.1, state: 0.7, first_look: 0.2 };
+  expect(told(at(looked, 'running'))).toBeUndefined();
+  const steps = { ...looked, first_batch: 29 };
+  const last_start = { generation: 2, at: null, cause: 'restart', warm: false, seconds: 32.3, steps };
+  expect(told({ ...at(steps, 'running'), last_start })).toMatch(/state 700 ms, first look 200 ms, first batch 29 s\)$/);
+});
+
 test('afterwards it is told what the start took, and by what', () => {
   const last_start = { generation: 2, at: null, cause: 'restart', warm: true, seconds: 4, steps: STEPS };
   const words = '(launch 400 ms, process 900 ms, Spark 1.1 s, state 700 ms, first batch 900 ms)';

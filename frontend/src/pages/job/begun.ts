@@ -3,12 +3,22 @@ import type { Job } from '../../api/types';
 import { formatDuration } from '../../format';
 
 /** In the order in which a start takes them. */
-const STEPS = { launch: 'launch', process: 'process', spark: 'Spark', state: 'state', first_batch: 'first batch' };
+const STEPS = {
+  launch: 'launch',
+  process: 'process',
+  spark: 'Spark',
+  state: 'state',
+  first_look: 'first look',
+  first_batch: 'first batch',
+};
 
 type Step = keyof typeof STEPS;
 type Seconds = Record<string, number>;
 
 const ORDER = Object.keys(STEPS) as Step[];
+
+/** Told by a start only that found nothing to read yet. Its job waits then, and no start is under way. */
+const QUIET: Step = 'first_look';
 
 /** A start that is under way. */
 export interface Starting {
@@ -40,7 +50,8 @@ export function startingOf(job: Parts): Starting | null {
     return { done: '', step: STEPS.launch, since: job.observed === 'stopped' ? job.wanted_since : job.observed_since };
   }
   const { steps } = run;
-  const step = ORDER.find((one) => steps[one] === undefined);
+  if (steps[QUIET] !== undefined && job.phase === 'running') return null;
+  const step = ORDER.find((one) => one !== QUIET && steps[one] === undefined);
   // A driver of an earlier version tells of no step, not even that it was launched.
   if (step === undefined || (step === 'launch' && job.phase === 'running')) return null;
   if (step === 'launch') return { done: '', step: STEPS.process, since: run.since };
