@@ -85,7 +85,7 @@ def _protects(head: bytes, dialect: Dialect) -> bool:
 def _json_columns(head: bytes) -> pa.Schema:
     table = _read_json(head)
     found = [field.with_type(_with_times(table[field.name])) for field in table.schema]
-    if any(pa.types.is_floating(field.type) or pa.types.is_struct(field.type) for field in found):
+    if any(_is_doubtful(field.type) or pa.types.is_struct(field.type) for field in found):
         rows = list(_objects(head))
         found = [field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in found]
     return pa.schema(found)
@@ -104,10 +104,14 @@ class _Fraction(str):
 
 
 def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
-    """A column's type, whose integers Arrow guesses to be floats where one is beyond int64."""
+    """A column's type, whose integers Arrow guesses to be floats where one is beyond int64, and some texts times."""
     if pa.types.is_struct(kind):
         rows = [value for value in values if isinstance(value, dict)]
         return pa.struct([field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in kind])
+    if pa.types.is_timestamp(kind):
+        return (
+            pa.string() if any(isinstance(value, str) and re.search(_NOT_DECODED, value) for value in values) else kind
+        )
     numbers = [value for value in values if isinstance(value, int | _Fraction) and not isinstance(value, bool)]
     is_whole = bool(numbers) and all(isinstance(number, int) for number in numbers)
     return WIDE_INTEGER if pa.types.is_floating(kind) and is_whole else kind
