@@ -31,6 +31,7 @@ class Way:
     Args:
         plan: what is joined with what, such as `((a, b), c)`, or `ring`.
         cost: what is predicted of it.
+        rate_per_s: rows of all streams that it can take, with all its processors always busy.
         runs: the join has it.
         operator: what a join file says under `operator` to have it: `tree`, or `name` and `orders` of a ring.
         numbered: the tree by the numbers of its streams; None where all are joined at once.
@@ -45,6 +46,7 @@ class Way:
     numbered: Tree | None = None
     is_written: bool = False
     is_baseline: bool = False
+    rate_per_s: float = 0.0
 
     @property
     def setting(self) -> str:
@@ -64,6 +66,8 @@ class Way:
             "sent_per_s": round(cost.sent_per_s, 3),
             "bytes_per_s": round(cost.bytes_per_s),
             "work_s": cost.work_s,
+            "rate_per_s": float(f"{self.rate_per_s:.6g}"),
+            "response_s": cost.response_s,
         }
 
     def cells(self) -> tuple[str, ...]:
@@ -72,7 +76,7 @@ class Way:
         return (
             f"{self.plan}{', as it runs' if self.runs else ''}", bytes_text(cost.memory_bytes),
             figure(cost.comparisons_per_s), figure(cost.looked_at_per_s), bytes_text(cost.bytes_per_s),
-            work_text(cost.work_s),
+            work_text(cost.work_s), figure(self.rate_per_s), work_text(cost.response_s),
         )  # fmt: skip
 
 
@@ -84,11 +88,13 @@ class Baseline:
         name: with its nodes.
         operator: its name alone.
         cost: what it costs.
+        nodes: that can be busy at the same time.
     """
 
     name: str
     operator: str
     cost: Callable[[Several], Cost]
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,7 @@ class Candidates:
         nodes: of a ring; `nodes_most` at most, of one that may have more.
         conditions: all that a result must fulfil.
         baselines: other operators that join all streams at once.
+        slots: what can be busy at the same time.
         written: the tree that FROM says, where brackets say another one than its order.
     """
 
@@ -117,6 +124,7 @@ class Candidates:
     conditions: tuple[Expression, ...] = ()
     baselines: tuple[Baseline, ...] = ()
     written: Tree | None = None
+    slots: int = 1
 
     def running(self, plan: Plan) -> str:
         """The name of the way that a plan has."""
@@ -153,7 +161,14 @@ class Candidates:
             Way(one.name, one.cost(self.known), one.name == runs, {"name": one.operator}, is_baseline=True)
             for one in self.baselines
         ]
-        return sorted(every + self._rings(runs), key=lambda way: way.cost.work_s)
+        every = [replace(way, rate_per_s=self._rate_per_s(way)) for way in every + self._rings(runs)]
+        return sorted(every, key=lambda way: way.cost.work_s)
+
+    def _rate_per_s(self, way: Way) -> float:
+        """Rows of all streams whose work keeps its processors busy; their event times are as sampled."""
+        nodes = {one.name: one.nodes for one in self.baselines}.get(way.plan, self.nodes)
+        busy = self.slots if way.numbered is not None else min(nodes, self.slots)
+        return busy * self.known.rate_per_s / way.cost.work_s if way.cost.work_s else 0.0
 
     def _rings(self, runs: str) -> list[Way]:
         """A ring with the orders that it has, and one with those that the sample tells, where that is another."""
@@ -196,6 +211,7 @@ class Candidates:
             "orders": self.orders,
             "lengths": self.lengths,
             "nodes": self.nodes,
+            "slots": self.slots,
         }
 
     @staticmethod
@@ -210,7 +226,8 @@ class Candidates:
         )
         lengths = None if found["lengths"] is None else tuple(found["lengths"])
         orders = tuple(map(tuple, found["orders"]))
-        return Candidates(tuple(found["names"]), known, found["units"], orders, lengths, found["nodes"])
+        slots = found.get("slots", 1)  # of checkpoints from before
+        return Candidates(tuple(found["names"]), known, found["units"], orders, lengths, found["nodes"], slots=slots)
 
 
 def candidates(
@@ -229,7 +246,9 @@ def candidates(
     first, most = stages[0], max(slots, 1)
     if isinstance(first, AdaptiveRing):
         known, most = replace(known, times=first.limits.times), first.limits.most
-    found = Candidates(plan.names, known, units, nodes=slots, nodes_most=most, conditions=tree.where)
+    found = Candidates(
+        plan.names, known, units, nodes=slots, nodes_most=most, conditions=tree.where, slots=max(slots, 1)
+    )
     if plan.rounds is None and rounds_refusal(plan) is not None:
         return found
     ring = plan.rounds or in_rounds(plan).rounds
@@ -252,7 +271,7 @@ def _baselines(plan: Plan, tree: Plan, stages: Sequence[Operator | None], slots:
             planned = registry.planned(kind.name, {}, tree, slots)
             operator = registry.build_all(kind.name, {}, planned, slots)[0]
         name = f"{kind.name} on {len(operator.units)}"
-        yield Baseline(name, kind.name, partial(kind.several, operator))
+        yield Baseline(name, kind.name, partial(kind.several, operator), len(operator.units))
 
 
 def _known(plan: Plan, number: int, one: StreamStatistics) -> Known:

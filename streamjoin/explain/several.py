@@ -8,10 +8,10 @@ from typing import Any
 
 from streamjoin.engine.operator import Operator
 from streamjoin.explain.candidates import Candidates, Way, candidates, sides_in_order, work_text
-from streamjoin.explain.figures import bytes_text
+from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.sampling import Look
 from streamjoin.operators.costs import StreamStatistics
-from streamjoin.operators.costs.ring_lengths import RingTerms, ring_terms
+from streamjoin.operators.costs.ring_lengths import RingTerms, RingTraffic, ring_terms, ring_traffic
 from streamjoin.operators.costs.several import Several, Share, tree_count, ways_to_lose
 from streamjoin.operators.costs.watched import ASSUMED, MEASURED, SET, Term, resolved, terms
 from streamjoin.operators.ordering import CLEAR as NEAR
@@ -26,7 +26,7 @@ TREES_SHOWN = 4
 """The cheapest trees; what runs, and a ring, are shown beside them."""
 FACTORS = (0.5, 2.0, 0.1, 10.0, 0.01, 100.0)
 """By how much a rate or a share is changed to see whether another tree has the least work then."""
-_TABLE = ("way", "memory", "comparisons/s", "looked at/s", "bytes sent/s", "work/s")
+_TABLE = ("way", "memory", "comparisons/s", "looked at/s", "bytes sent/s", "work/s", "rows/s", "response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ class Ways:
         shares: conditions as they are written, and which share of combinations fulfils them.
         ring: what PSP's formulas say of a ring; None where there can be none.
         times: what they were given of single steps; empty where there is no ring.
+        traffic: what it sends; None where there can be no ring.
+        runs_ring: the join has a ring, so that what is wrong with it is worth a warning.
+        objective: what the number of its nodes is chosen for; nothing where it is given.
         changes: what would have to be otherwise for another tree to have the least work.
     """
 
@@ -50,6 +53,9 @@ class Ways:
     ring: RingTerms | None
     changes: tuple[str, ...]
     times: tuple[Term, ...] = ()
+    traffic: RingTraffic | None = None
+    runs_ring: bool = False
+    objective: str = ""
 
     @property
     def advice(self) -> str:
@@ -75,7 +81,8 @@ class Ways:
             "trees": self.trees,
             "units": self.of.units,
             "shares": [{"conditions": text, "share": share} for text, share in self.shares],
-            "ring": ring and {**asdict(ring), "lengths": lengths, "times": [asdict(one) for one in self.times]},
+            "ring": ring and {**asdict(ring), "lengths": lengths, "times": [asdict(one) for one in self.times],
+                              "traffic": self.traffic and asdict(self.traffic)},
             "changes": list(self.changes),
         }  # fmt: skip
 
@@ -89,10 +96,21 @@ class Ways:
         ]
         side = f"{self.of.units} unit{'s'[: self.of.units > 1]} a side"
         lines += ["", f"work is that of one processor in a second of event time; {self.trees:,} trees, {side}"]
+        lines += [self._assumed]
         lines += [f"{share:.2g} of the pairs in reach fulfil {text}" for text, share in self.shares]
         lines += self._ring_lines()
         lines += [f"advice: {self.advice}", *self.changes]
         return "\n".join(lines)
+
+    @property
+    def _assumed(self) -> str:
+        """What rates and response times are of."""
+        slots = f"{self.of.slots} slot{'s'[: self.of.slots > 1]}"
+        return (
+            f"rows/s are what {slots} can take of all streams, always busy and evenly; response is the mean until a "
+            f"row that waits for no other has met all, with {work_text(self.of.known.times.hop)} from one machine to "
+            "the next; a batch adds its own length"
+        )
 
     def _ring_lines(self) -> list[str]:
         if self.ring is None:
@@ -104,8 +122,26 @@ class Ways:
             f"ring: N* is {ring.best} node{'s'[: ring.best > 1]} (N1 {first:.2f}, N2 {second:.2f}), with "
             f"{work_text(ring.latency_s)} until a row has met all; lengths by stream: {lengths}",
             f"ring: a link has to carry {bytes_text(ring.bandwidth_bytes_per_s)}/s so that no node waits for rows",
+            *(f"ring: {words}" for words in self._traffic_words()),
             f"ring: {'; '.join(self._times_words())}",
         ]
+
+    def _traffic_words(self) -> Iterator[str]:
+        """What it can take, what the number of nodes is for, and whether nodes send more than they give."""
+        if (traffic := self.traffic) is None:
+            return
+        nodes = f"{traffic.nodes} node{'s'[: traffic.nodes > 1]}"
+        takes = figure(traffic.rate_per_s)
+        yield f"with {nodes} on as many processors, always busy, it takes {takes} rows/s of all streams (equation 4)"
+        if self.objective:
+            wanted = "output rate, so all of them" if self.objective == "rate" else "latency, so N* of them"
+            yield f"as many nodes as are best for {wanted}, of {self.of.nodes_most} at most"
+        if self.runs_ring and traffic.dominates:
+            yield (
+                f"warning: nodes are sent {figure(traffic.sent)} rows and partial results for each row that comes in, "
+                f"which has {figure(traffic.found)} results: extra traffic dominates, as a row or a partial result "
+                f"matches {figure(traffic.matching)} rows of the next stream on average, and there are {nodes}"
+            )
 
     def _times_words(self) -> Iterator[str]:
         """What steps take, by who says so."""
@@ -145,17 +181,24 @@ def ways(
     known, units, tree = found.known, found.units, tree_plan(plan).tree
     assert tree is not None
     shown = found.ways(TREES_SHOWN, found.running(plan), sides_in_order(tree))
-    given = stages[0].times_known if isinstance(stages[0], Ring) else (known.times, frozenset[str]())
+    runs = stages[0] if isinstance(stages[0], Ring) else None
+    given = runs.times_known if runs is not None else (known.times, frozenset[str]())
     has_ring = found.lengths is not None
+    taken = resolved(*given, measured or {})
+    objective = runs.objective if runs is not None else ""
+    nodes = found.nodes_most if objective == "rate" else found.nodes
     named = {way.plan: way.numbered for way in shown if way.numbered is not None}
     return Ways(
         found,
         tuple(shown),
         tree_count(len(found.names)),
         _shares(found.names, known.shares, found.conditions),
-        ring_terms(known, found.orders, found.nodes_most, resolved(*given, measured or {})) if has_ring else None,
+        ring_terms(known, found.orders, found.nodes_most, taken) if has_ring else None,
         _changes(found.names, known, named, units),
         tuple(terms(*given, measured or {})) if has_ring else (),
+        ring_traffic(known, found.orders, nodes, taken) if has_ring else None,
+        runs is not None,
+        objective,
     )
 
 

@@ -193,6 +193,70 @@ def test_a_ring_is_shown_with_the_terms_of_its_paper(tmp_path: Path) -> None:
     assert longer.cost.sent_per_s > runs.cost.sent_per_s
 
 
+def test_each_way_has_the_rate_that_it_can_take_and_when_it_answers(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    found = explained(tmp_path, CHAIN)
+    ways = ways_of(found)
+    rates = {one.plan: one.rate_per_s for one in ways.found}
+    for way in ways.found:
+        # Two slots, and 43 rows a second of all streams.
+        assert way.rate_per_s == pytest.approx(2 * 43 / way.cost.work_s, rel=0.01)
+    assert list(rates.values()) == sorted(rates.values(), reverse=True)
+    # T_n of 1 ms: rows of a go through one stage, all others through both.
+    tree = next(way for way in ways.found if way.plan == "(a, (b, c))")
+    assert tree.cost.response_s == pytest.approx(1e-3 * (1 + 23 / 43), rel=0.01)
+    ring = next(way for way in ways.found if way.plan == "ring of 2")
+    assert ring.cost.response_s == pytest.approx(0.5e-3 + 3 * 2 * 1e-3)  # equation 5, where rounds take longest
+    told = {one["plan"]: one for one in found.to_json()["ways"]["ways"]}
+    assert told["ring of 2"]["response_s"] == ring.cost.response_s
+    assert told["ring of 2"]["rate_per_s"] == pytest.approx(ring.rate_per_s, rel=1e-4)
+    (line,) = (line for line in str(found).splitlines() if line.startswith("ring of 2  "))
+    assert line.split()[-3:] == [f"{ring.rate_per_s:,.0f}", "6.5", "ms"]
+    assert "rows/s are what 2 slots can take" in str(found) and "a batch adds its own length" in str(found)
+
+
+def test_a_way_on_fewer_nodes_than_slots_keeps_these_alone_busy(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    one, three = (
+        next(way for way in ways_of(explained(tmp_path, CHAIN, more=f"operator: {{name: ring, nodes: {nodes}}}")).found
+             if way.runs) for nodes in (1, 3)
+    )  # fmt: skip
+    assert one.rate_per_s == pytest.approx(43 / one.cost.work_s, rel=0.01)
+    assert three.rate_per_s == pytest.approx(2 * 43 / three.cost.work_s, rel=0.01)
+
+
+def test_a_ring_is_warned_of_where_nodes_send_more_than_they_give(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
+    ring = "operator: {name: ring, nodes: 3, adaptive: true, max_nodes: 9"
+    latency, rate = (str(explained(tmp_path, CHAIN, more=ring + more)) for more in ("}", ", objective: rate}"))
+    assert "ring: warning: nodes are sent 47 rows and partial results for each row that comes in" in latency
+    assert "and there are 3 nodes" in latency and "and there are 9 nodes" in rate
+    assert "best for latency, so N* of them, of 9 at most" in latency
+    assert "best for output rate, so all of them, of 9 at most" in rate
+    assert "all of them for the output rate" in rate and "for the output rate" not in latency
+    # Nobody is warned of a ring that does not run, and a number that is given is for nothing.
+    assert "ring: warning" not in str(explained(tmp_path, CHAIN))
+    assert "are best for" not in str(explained(tmp_path, CHAIN, more="operator: {name: ring}"))
+    told = explained(tmp_path, CHAIN, more=ring + "}").to_json()["ways"]["ring"]["traffic"]
+    assert told["nodes"] == 3 and told["sent"] == pytest.approx(47, abs=1) and told["found"] < 2
+    # Where a row matches more than there are nodes, what goes round is the smaller part.
+    write(tmp_path, {"a": 2000, "b": 2000, "c": 2000}, others=3)
+    many = str(explained(tmp_path, CHAIN, more="operator: {name: ring, nodes: 2}"))
+    assert "ring: with 2 nodes on as many processors" in many and "warning" not in many
+
+
+def test_an_objective_is_of_an_adaptive_ring_and_auto_does_not_take_it(tmp_path: Path) -> None:
+    write(tmp_path, {"a": 200, "b": 200, "c": 30})
+    for name, message in (
+        ("{name: ring, objective: rate}", "write adaptive: true beside it"),
+        ("{name: ring, adaptive: true, objective: speed}", "is not a valid objective; use latency, rate"),
+        ("{objective: rate}", "objective"),
+        ("{name: biclique, objective: rate}", "objective"),
+    ):
+        with pytest.raises(InputError, match=message):
+            bound(tmp_path, CHAIN, more=f"operator: {name}")
+
+
 def test_a_ring_that_has_run_is_shown_by_what_its_steps_took(tmp_path: Path) -> None:
     write(tmp_path, {"a": 2000, "b": 2000, "c": 300})
     ring = "operator: {name: ring, nodes: 3, adaptive: true, max_nodes: 20, hop_us: 10}"

@@ -784,6 +784,19 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
       "compared": false
     },
     {
+      "name": "objective",
+      "label": "objective",
+      "says": "adaptive: what the number of nodes is chosen for: latency (N*), or output rate (all nodes there may be)",
+      "unset": "latency",
+      "kind": "text",
+      "choices": [
+        "latency",
+        "rate"
+      ],
+      "countsUnits": false,
+      "compared": false
+    },
+    {
       "name": "pair_us",
       "label": "pair_us",
       "says": "adaptive: microseconds to compare a pair (T_j)",

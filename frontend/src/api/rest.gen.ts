@@ -2235,6 +2235,11 @@ export interface components {
             confirmations?: number;
             /** @description adaptive: the weight of the newest look in the mean of all */
             smoothing?: number;
+            /**
+             * @description adaptive: what the number of nodes is chosen for: latency (N*), or output rate (all nodes there may be)
+             * @enum {string}
+             */
+            objective?: "latency" | "rate";
             /** @description adaptive: microseconds to compare a pair (T_j) */
             pair_us?: number;
             /** @description adaptive: microseconds to send and receive a row (T_s) */

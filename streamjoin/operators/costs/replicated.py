@@ -12,6 +12,7 @@ The paper has no formulas for them. These follow from what is routed where; S, l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
 from streamjoin.operators.costs.prediction import Prediction, StreamStatistics, nested_loop_per_s
@@ -65,7 +66,8 @@ def aligned(known: Several, orders: Sequence[Sequence[int]], copies: Sequence[fl
                 looked_at_per_s=looked_at,
                 work_s=asked * known.times.probe + looked_at * known.times.join,
             )
-    return cost
+    # One node does all the work for a tuple, in one hop; those that get copies do it at the same time.
+    return replace(cost, response_s=known.alone(cost, 1.0, 1.0))
 
 
 def _found_times(there: frozenset[int], copies: Sequence[float], master: int) -> float:
@@ -101,7 +103,8 @@ def coordinated(
                 rate * (received * known.times.send + hosts[other] * known.times.probe + one.stored * known.times.join),
             )
             there |= {other}
-    return cost
+    # Hosts of a hop share its work.
+    return replace(cost, response_s=known.alone(cost, len(orders) - 1.0, min(hosts)))
 
 
 def of_two(

@@ -13,7 +13,9 @@ from streamjoin.operators.costs.psp import (
     bounds_of_length,
     latency_of_lengths_s,
     latency_s,
+    partials,
     ring_s,
+    sent_tuples,
 )
 from streamjoin.operators.costs.several import Several
 
@@ -37,6 +39,30 @@ class RingTerms:
     lengths: tuple[int, ...]
     latency_s: float
     bandwidth_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RingTraffic:
+    """What a ring sends for a tuple that comes in, beside what leaves it (section 4.3), and how much it can take.
+
+    Args:
+        nodes: N, of a ring in which all streams are kept by all nodes.
+        matching: p, how many stored tuples of a stream match one partial result, the mean over all rounds.
+        sent: tuples and partial results that nodes are sent for a tuple that comes in.
+        found: results of a tuple that comes in.
+        rate_per_s: (4), tuples that come in, with all nodes always busy.
+    """
+
+    nodes: int
+    matching: float
+    sent: float
+    found: float
+    rate_per_s: float
+
+    @property
+    def dominates(self) -> bool:
+        """Nodes send each other more than they give: p is small beside N."""
+        return self.sent > self.found
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +110,22 @@ def load_of(known: Several, orders: Orders) -> Load:
         [known.met(origin, order) for origin, order in enumerate(orders)],
         [_impact(known, stream) for stream in range(len(orders))],
         [one.tuple_bytes for one in known.streams],
+    )
+
+
+def ring_traffic(known: Several, orders: Orders, nodes: int, times: StepTimes | None = None) -> RingTraffic:
+    """Of a ring of so many nodes; a mean over all tuples that come in."""
+    load = load_of(known, orders)
+    rates, lengths = load.rates_per_s, [nodes] * (len(orders) - 1)
+    matching = [one.stored * one.selectivity for met in load.met for one in met]
+    found = [partials(met)[-1] * met[-1].stored * met[-1].selectivity for met in load.met]
+    busy = busy_share(rates, load.met, times or known.times, nodes)
+    return RingTraffic(
+        nodes,
+        mean(matching),
+        _weighted(rates, [sent_tuples(met, lengths) for met in load.met]),
+        _weighted(rates, found),
+        sum(rates) / busy if busy else 0.0,
     )
 
 

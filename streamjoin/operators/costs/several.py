@@ -21,7 +21,7 @@ from functools import cached_property
 from heapq import nsmallest
 from math import prod
 
-from streamjoin.operators.costs.psp import Met, StepTimes, partials
+from streamjoin.operators.costs.psp import Met, StepTimes, latency_of_lengths_s, partials
 from streamjoin.plan.kinds import Join, Tree, streams_in
 
 TIMES = StepTimes(join=0.016e-6, send=0.14e-6, hop=1e-3, insert=0.14e-6, probe=0.14e-6)
@@ -76,6 +76,8 @@ class Cost:
         looked_at_per_s: pairs that an index leaves to be looked at.
         sent_per_s, bytes_per_s: tuples, and their bytes, from routers to units; what leaves the last join is not in it.
         work_s: seconds that one processor is busy.
+        response_s: from when a tuple comes in until it has met all, the mean over tuples, of one that waits for no
+            other; not per second.
     """
 
     memory_bytes: float = 0.0
@@ -84,6 +86,7 @@ class Cost:
     sent_per_s: float = 0.0
     bytes_per_s: float = 0.0
     work_s: float = 0.0
+    response_s: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -93,6 +96,7 @@ class Cost:
             self.sent_per_s + other.sent_per_s,
             self.bytes_per_s + other.bytes_per_s,
             self.work_s + other.work_s,
+            self.response_s + other.response_s,
         )
 
 
@@ -160,15 +164,31 @@ class Several:
         copies = 2.0 if by_hash else 1.0 + units
         looked_at = self.found_per_s(one | other) / matching * looked_share
         incoming = sum(rates)
+        work_s = incoming * (self.kept_s + copies * self.times.send + (copies - 1.0) * self.times.probe)
+        work_s += looked_at * self.times.join
         return Cost(
             sum(count * self.tuple_bytes(side) for count, side in zip(stored, sides, strict=True)),
             rates[0] * stored[1] + rates[1] * stored[0],
             looked_at,
             incoming * copies,
             copies * sum(rate * self.tuple_bytes(side) for rate, side in zip(rates, sides, strict=True)),
-            incoming * (self.kept_s + copies * self.times.send + (copies - 1.0) * self.times.probe)
-            + looked_at * self.times.join,
-        )
+            work_s,
+            self._of_a_row(sum(self.streams[stream].rate_per_s for stream in one | other) * self.times.hop
+                           + work_s / (1.0 if by_hash else units)),
+        )  # fmt: skip
+
+    @property
+    def rate_per_s(self) -> float:
+        """Tuples of all streams."""
+        return sum(one.rate_per_s for one in self.streams)
+
+    def _of_a_row(self, seconds: float) -> float:
+        """What is spent in a second, for one of the tuples that come in it."""
+        return seconds / self.rate_per_s if self.rate_per_s else 0.0
+
+    def alone(self, cost: Cost, hops: float, hosts: float) -> float:
+        """Until a tuple has met all, by so many hops, where its work is shared by so many hosts."""
+        return hops * self.times.hop + self._of_a_row(cost.work_s) / hosts
 
     @property
     def kept_s(self) -> float:
@@ -218,7 +238,8 @@ class Several:
                 )
                 there |= {stream}
             size = self.stored(frozenset([origin])) * self.streams[origin].tuple_bytes
-            cost += Cost(memory_bytes=size, work_s=rate * self.kept_s)
+            latency_s = latency_of_lengths_s(met, [lengths[stream] for stream in order], max(lengths), self.times)
+            cost += Cost(memory_bytes=size, work_s=rate * self.kept_s, response_s=self._of_a_row(rate * latency_s))
         return cost
 
     def scaled(self, *, stream: int | None = None, share: int | None = None, factor: float = 1.0) -> Several:

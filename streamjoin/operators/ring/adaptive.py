@@ -23,7 +23,7 @@ from streamjoin.operators.costs.psp import StepTimes
 from streamjoin.operators.costs.several import TIMES
 from streamjoin.operators.costs.watched import terms
 from streamjoin.operators.ring.measured import Rates
-from streamjoin.operators.ring.planning import AGGRESSIVE, RING, RingLimits, RingPlan, Seen, after
+from streamjoin.operators.ring.planning import AGGRESSIVE, RING, Objective, RingLimits, RingPlan, Seen, after
 from streamjoin.operators.ring.ring import Ring
 from streamjoin.operators.ring.seeing import MET, met, seen
 from streamjoin.operators.ring.slices import Slices
@@ -49,8 +49,8 @@ class AdaptiveRing(Ring):
     def __str__(self) -> str:
         limits = self.limits
         return (
-            f"{super().__str__()}; adaptive, from {limits.least} to {limits.most} nodes while it runs, and slices "
-            "follow the rates"
+            f"{super().__str__()}; adaptive, from {limits.least} to {limits.most} nodes while it runs"
+            f"{', all of them for the output rate' * (limits.objective is Objective.RATE)}, and slices follow the rates"
         )
 
     def check_first(self) -> None:
@@ -72,6 +72,11 @@ class AdaptiveRing(Ring):
     def times_known(self) -> tuple[StepTimes, frozenset[str]]:
         """See `Ring`."""
         return self.limits.times, self.limits.given
+
+    @property
+    def objective(self) -> str:
+        """See `Ring`."""
+        return self.limits.objective
 
     @property
     def capabilities(self) -> Capabilities:

@@ -14,7 +14,7 @@ from streamjoin.operators.costs.psp import StepTimes
 from streamjoin.operators.costs.several import TIMES
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.ring.adaptive import AdaptiveRing
-from streamjoin.operators.ring.planning import RingLimits
+from streamjoin.operators.ring.planning import Objective, RingLimits
 from streamjoin.operators.ring.ring import Ring
 from streamjoin.operators.rounds.settings import Orders
 from streamjoin.plan.in_rounds import rounds_refusal
@@ -22,14 +22,14 @@ from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.stages import Plan
 from streamjoin.settings.orders import LengthsSetting
 from streamjoin.settings.setting import Settings, setting
-from streamjoin.settings.values import UNITS_MAX, Flag, Span, Units, Whole
+from streamjoin.settings.values import UNITS_MAX, Choice, Flag, Span, Units, Whole
 
 _TIME_MAX_US = 1e9
 _TIME = Field(ge=1e-3, le=_TIME_MAX_US, strict=True)
 _MEASURED = "measured; {:g} until it is"
 _LIMITS = (
-    "min_nodes", "max_nodes", "add_above", "target", "check_every", "confirmations", "smoothing", "pair_us", "send_us",
-    "hop_us",
+    "min_nodes", "max_nodes", "add_above", "target", "check_every", "confirmations", "smoothing", "objective",
+    "pair_us", "send_us", "hop_us",
 )  # fmt: skip
 
 
@@ -77,6 +77,13 @@ class RingSettings(Settings):
         Annotated[float, SHARE] | None,
         setting("adaptive: the weight of the newest look in the mean of all", unset="0.3", keeps_state=True),
     ] = None
+    objective: Annotated[
+        Annotated[Objective, Choice("objective")] | None,
+        setting(
+            "adaptive: what the number of nodes is chosen for: latency (N*), or output rate (all nodes there may be)",
+            unset="latency", keeps_state=True,
+        ),
+    ] = None  # fmt: skip
     pair_us: Annotated[
         Annotated[float, _TIME] | None,
         setting(
@@ -132,6 +139,7 @@ def _limits(settings: RingSettings, nodes: int) -> RingLimits | None:
         60_000_000 if settings.check_every is None else settings.check_every,
         settings.smoothing or 0.3,
         frozenset(_given_s(settings)),
+        settings.objective or Objective.LATENCY,
     )
     if not found.target < found.high:
         raise InputError(f"the target {found.target} must be below add_above {found.high}", field="operator.target")

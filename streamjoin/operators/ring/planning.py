@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ from streamjoin.operators.ring.measured import Rates, Table, added, table_of, ze
 from streamjoin.operators.ring.slices import Ends, even_ends_us
 
 PASSIVE, AGGRESSIVE = "passive", "aggressive"
+
+
+class Objective(StrEnum):
+    """What a ring has as many nodes for as it has (PSP, section 5.2)."""
+
+    LATENCY = "latency"
+    RATE = "rate"
+
+
 RING = "ring"
 """Whose nodes they are, where a report names sides of a biclique."""
 _OFF_BY = 1
@@ -42,6 +52,7 @@ class RingLimits:
         least, most: nodes.
         times: what single steps take, as set or assumed.
         given: those of them that are set, by their names: what is measured of the others takes their place.
+        objective: by latency there are to be N* nodes, by rate all that there may be.
         high: nodes that work a larger share of their time are too few.
         target: the share that they are to work afterwards, at most.
         rounds: how many rounds in a row must ask for the same.
@@ -58,6 +69,7 @@ class RingLimits:
     every_us: int = 60_000_000
     smoothing: float = 0.3
     given: frozenset[str] = frozenset()
+    objective: Objective = Objective.LATENCY
 
     def knowing(self, measured: Mapping[str, float]) -> RingLimits:
         """The same by what is measured; see `resolved`."""
@@ -230,13 +242,18 @@ def wished(rates: Rates, nodes: int, limits: RingLimits) -> tuple[int, str]:
     """How many nodes more or fewer are asked for, and in which way; 0 where all is well.
 
     Nodes that are too busy get others at once. Where N* is further away than a node, there is time; fewer nodes than
-    work no more than the target there are not to be.
+    work no more than the target there are not to be. For the highest output rate every node helps (equation 4), so that
+    all there may be are asked for instead of N*.
     """
-    best, enough = rates.best(limits.times, limits.most), needed(rates, limits)
+    if limits.objective is Objective.RATE:
+        best, off_by = limits.most, 0
+    else:
+        best, off_by = rates.best(limits.times, limits.most), _OFF_BY
+    enough = needed(rates, limits)
     wanted = min(max(best, enough, limits.least), limits.most)
     if rates.busy(limits.times, nodes) > limits.high and wanted > nodes:
         return wanted - nodes, AGGRESSIVE
-    is_off = abs(best - nodes) > _OFF_BY or not limits.least <= nodes <= limits.most
+    is_off = abs(best - nodes) > off_by or not limits.least <= nodes <= limits.most
     wanted = min(max(best, min(enough, nodes), limits.least), limits.most)
     return (wanted - nodes, PASSIVE) if is_off else (0, "")
 

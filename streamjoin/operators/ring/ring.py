@@ -69,6 +69,11 @@ class Ring(RoundsOperator):
         return TIMES, frozenset()
 
     @property
+    def objective(self) -> str:
+        """What the number of nodes is chosen for; nothing where it is given."""
+        return ""
+
+    @property
     def watching(self) -> StepsWatched:
         """What nodes spend on single steps."""
         return StepsWatched(*self.times_known)

@@ -49,6 +49,14 @@ def test_coordinated_by_hand() -> None:
     assert cost.comparisons_per_s == chain().ring(ORDERS, (1,) * 3).comparisons_per_s
 
 
+def test_one_node_does_all_for_a_row_of_aligned_and_hosts_of_a_hop_share_it_in_coordinated() -> None:
+    known = chain(StepTimes(join=1.0, send=0.0, hop=5.0))
+    alone = aligned(known, ORDERS, (1.0,) * 3, 0)
+    assert alone.response_s == pytest.approx(5.0 + alone.work_s / known.rate_per_s)
+    hops = coordinated(known, ORDERS, (2.0, 3.0, 4.0), 2)
+    assert hops.response_s == pytest.approx(2 * 5.0 + hops.work_s / known.rate_per_s / 2)
+
+
 def test_of_two_streams() -> None:
     found = of_two(StreamStatistics(10, 100, 1_000), StreamStatistics(20, 50, 500), (1, 2), (1, 3), 0.5)
     assert found.memory_bytes == 10 * 1_000 + 2 * 20 * 500

@@ -17,6 +17,7 @@ from streamjoin.operators.ring.planning import (
     AGGRESSIVE,
     NOTHING,
     PASSIVE,
+    Objective,
     RingLimits,
     RingPlan,
     Seen,
@@ -193,6 +194,19 @@ def test_a_node_leaves_once_it_has_nothing_and_nothing_is_on_its_way_to_it() -> 
     assert released(plan, 4, 0, {0: Load(9, 9)}) == plan  # it did not answer
     left = released(plan, 4, 0, {0: Load(9, 9), 1: Load(0, 0)})
     assert left.nodes == (Member(0),) and left.decisions[-1].left == (1,) and left.end == 2
+
+
+def test_for_the_output_rate_all_nodes_are_asked_for_and_for_latency_those_that_are_best() -> None:
+    calm = rates(0.5, 500, 0.1)
+    for_rate = replace(LIMITS, objective=Objective.RATE)
+    assert calm.best(TIMES, 40) == 9
+    assert wished(calm, 9, LIMITS) == (0, "") and wished(calm, 9, for_rate) == (31, PASSIVE)
+    # N* may be off by one, and all of them may not.
+    assert wished(calm, 8, LIMITS) == (0, "") and wished(calm, 39, for_rate) == (1, PASSIVE)
+    assert wished(calm, 40, for_rate) == (0, "") and wished(calm, 40, LIMITS) == (-31, PASSIVE)
+    assert wished(calm, 40, replace(for_rate, most=12)) == (-28, PASSIVE)
+    # Nodes that are too busy do not wait for theirs.
+    assert wished(rates(700.0, 500, 0.1), 9, for_rate)[1] == AGGRESSIVE
 
 
 def test_slices_have_as_many_rows_each() -> None:

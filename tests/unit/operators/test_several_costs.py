@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from streamjoin.operators.costs.psp import StepTimes, partials
-from streamjoin.operators.costs.ring_lengths import load_of, ring_terms
+from streamjoin.operators.costs.psp import StepTimes, partials, rate_per_s
+from streamjoin.operators.costs.ring_lengths import load_of, ring_terms, ring_traffic
 from streamjoin.operators.costs.several import (
     Cost,
     Known,
@@ -86,10 +86,43 @@ def test_a_stage_costs_what_it_stores_sends_and_looks_at() -> None:
     assert by_hash == Cost(
         10 * 6 * 20 + 30 * 8 * 40, 10 * 30 * 8 + 30 * 10 * 6, pytest.approx(pairs * 0.2), 80,
         2 * (10 * 20 + 30 * 40), pytest.approx(40 * (300 + 2 * 10 + 1000) + pairs * 0.2),
+        pytest.approx((300 + 2 * 10 + 1000) + pairs * 0.2 / 40),
     )  # fmt: skip
     met_by_all = Several(streams, (Share(of(0, 1), 0.1, 0.2),), times).stage(of(0), of(1), 3)
     assert met_by_all.sent_per_s == 40 * 4
     assert met_by_all.work_s - by_hash.work_s == pytest.approx(40 * 2 * (10 + 1000))
+
+
+def test_a_row_has_met_all_after_a_hop_for_each_stage_and_the_work_that_its_units_share() -> None:
+    """Streams of 10, 30 and 60 rows a second: a row of the last one enters at the second stage."""
+    streams = tuple(Known(rate, 20, 5, 5) for rate in (10, 30, 60))
+    tree: Tree = Join(Join(0, 1), 2)
+    apart = Several(streams, (Share(of(0, 1), 1e-9), Share(of(1, 2), 1e-9)), StepTimes(join=0.0, send=0.0, hop=7.0))
+    assert apart.tree(tree, 3).response_s == pytest.approx(7.0 * (0.4 * 2 + 0.6))
+    work = Several(streams, apart.shares, StepTimes(join=1.0, send=0.0, hop=0.0))
+    by_hash = Several(streams, tuple(replace(one, by_hash=True, looked_at=1.0) for one in apart.shares), work.times)
+    for several, units in ((work, 3), (by_hash, 1)):
+        cost = several.tree(tree, 3)
+        assert cost.response_s == pytest.approx(cost.work_s / 100 / units) and cost.work_s > 100
+    orders = ((1, 2), (0, 2), (1, 0))
+    assert by_hash.ring(orders, (4, 4, 2)).response_s == pytest.approx(
+        load_of(by_hash, orders).latency_s([4, 4, 2], work.times)
+    )
+    assert Several((known(0),) * 2, ()).stage(of(0), of(1), 2).response_s == 0.0
+
+
+def test_a_ring_sends_more_than_it_gives_where_few_rows_match_and_nodes_are_many() -> None:
+    """Of three equal streams N (1 + p) is sent and p squared found, for a row (section 4.3)."""
+    orders = [(1, 2), (0, 2), (1, 0)]
+    for matches, nodes, dominates in ((0.5, 4, True), (2.0, 1, False), (2.0, 2, True), (8.0, 7, False), (8.0, 8, True)):
+        shares = tuple(Share(of(*pair), matches / 500) for pair in ((0, 1), (1, 2)))
+        several = Several((known(50, 10),) * 3, shares, StepTimes(join=10e-6, send=1e-6, hop=1e-3))
+        found = ring_traffic(several, orders, nodes)
+        assert (found.matching, found.sent) == pytest.approx((matches, nodes * (1 + matches)))
+        assert found.found == pytest.approx(matches**2) and found.dominates == dominates
+        met = several.met(0, (1, 2))
+        assert found.rate_per_s == pytest.approx(rate_per_s(met, nodes, several.times))
+    assert ring_traffic(Several((known(0),) * 3, shares), orders, 2).rate_per_s == 0.0
 
 
 def test_a_tree_stores_and_sends_what_its_inner_joins_find() -> None:

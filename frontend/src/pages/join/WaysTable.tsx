@@ -1,11 +1,11 @@
 /** The ways to join three streams and more: what each would cost, which one runs, and what to write for another. */
 import { Button, Table } from '@mantine/core';
-import { formatBytes, formatRate } from '../../format';
+import { formatBytes, formatRate, formatSeconds } from '../../format';
 import classes from './Operators.module.css';
 import type { Way, Ways } from './ways';
 import { workWords } from './ways';
 
-const HEADS = ['Memory', 'Comparisons', 'Looked at', 'Sent', 'Work'];
+const HEADS = ['Memory', 'Comparisons', 'Looked at', 'Sent', 'Work', 'Rows it can take', 'Response'];
 
 interface WaysTableProps {
   ways: Ways;
@@ -37,6 +37,8 @@ function WayRow({ way, onTake }: { way: Way; onTake: WaysTableProps['onTake'] })
       <Table.Td className={classes.figure}>{formatRate(way.lookedAtPerS)}</Table.Td>
       <Table.Td className={classes.figure}>{formatBytes(way.bytesPerS)}/s</Table.Td>
       <Table.Td className={classes.figure}>{workWords(way.workS)}</Table.Td>
+      <Table.Td className={classes.figure}>{formatRate(way.ratePerS)}</Table.Td>
+      <Table.Td className={classes.figure}>{formatSeconds(way.responseS)}</Table.Td>
     </Table.Tr>
   );
 }
@@ -46,7 +48,7 @@ export function WaysTable({ ways, onTake }: WaysTableProps) {
     <section aria-label="Ways to join the streams">
       <p>{ways.advice}</p>
       <div className={classes.scrolled}>
-        <Table mt="xs" miw={620}>
+        <Table mt="xs" miw={780}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th scope="col">Way, and what to write under operator</Table.Th>
@@ -64,7 +66,11 @@ export function WaysTable({ ways, onTake }: WaysTableProps) {
           </Table.Tbody>
         </Table>
       </div>
-      <p className={classes.words}>work is that of one processor in a second of event time</p>
+      <p className={classes.words}>
+        work is that of one processor in a second of event time; rows are those of all streams that all slots can take,
+        always busy and evenly; response is the mean until a row that waits for no other has met all, to which a batch
+        adds its own length
+      </p>
     </section>
   );
 }

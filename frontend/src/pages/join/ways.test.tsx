@@ -1,6 +1,7 @@
 import { MantineProvider } from '@mantine/core';
 import { fireEvent, render, screen } from '@testing-library/react';
 import { expect, test, vi } from 'vitest';
+import { formatRate } from '../../format';
 import { planOf } from './plan';
 import { WaysTable } from './WaysTable';
 import { fieldsOfWay, workWords } from './ways';
@@ -15,6 +16,8 @@ const way = {
   looked_at_per_s: 20,
   bytes_per_s: 1024,
   work_s: 49.4e-6,
+  rate_per_s: 7302,
+  response_s: 0.00154,
 };
 
 test('ways to join streams are shown with what to write, and which one runs', () => {
@@ -31,6 +34,11 @@ test('ways to join streams are shown with what to write, and which one runs', ()
   const [, best, runs] = screen.getAllByRole('row');
   expect(best?.textContent).toContain('(a, (b, c))tree: [a, [b, c]]');
   expect(best?.textContent).toContain('49.4 µs/s');
+  const cells = [...(best?.querySelectorAll('td') ?? [])].map((cell) => cell.textContent);
+  expect(cells.slice(-2)).toEqual([formatRate(7302), '1.54 ms']);
+  const heads = screen.getAllByRole('columnheader').map((head) => head.textContent);
+  expect(heads.slice(-2)).toEqual(['Rows it can take', 'Response']);
+  expect(cells).toHaveLength(heads.length);
   expect(best?.getAttribute('aria-current')).toBeNull();
   expect(runs?.textContent).toContain('((a, b), c), as it runs');
   expect(runs?.textContent).toContain('250 ms/s');

@@ -15,6 +15,10 @@ export interface Way {
   bytesPerS: number;
   /** Seconds that one processor is busy, in a second of event time. */
   workS: number;
+  /** Rows of all streams that it can take, with its slots always busy. */
+  ratePerS: number;
+  /** Seconds until a row that waits for no other has met all, on average. */
+  responseS: number;
 }
 
 export interface Ways {
@@ -38,6 +42,8 @@ function wayOf(given: Record<string, unknown>): Way {
     lookedAtPerS: figure(given.looked_at_per_s),
     bytesPerS: figure(given.bytes_per_s),
     workS: figure(given.work_s),
+    ratePerS: figure(given.rate_per_s),
+    responseS: figure(given.response_s),
   };
 }
 
