@@ -61,8 +61,8 @@ def test_more_nodes_bring_atr_more_rows_per_second_and_do_not_answer_much_sooner
     points = list(throughput.of_aligned(MEASURED, (1, 2, 4), 20, 12, (1.0,)))
     rates, responses = ([one[name] for one in points] for name in ("rate", "response"))
     assert rates[1] > 1.5 * rates[0] and rates[2] > 1.4 * rates[1]
-    # With one node, segments that overlap wait for each other; with more they do not, and that is all.
-    assert responses[2] > 0.85 * responses[0] and responses[2] == pytest.approx(responses[1], rel=0.05)
+    # Segments that overlap wait for each other less often on more nodes; work that were shared would take a quarter.
+    assert rates[2] > 2.5 * rates[0] and responses[2] > 0.8 * responses[0]
     # No more nodes are at work than there are segments.
     few, more = throughput.of_aligned(MEASURED, (4, 8), 20, 3, (2.0,))
     assert few["segments"] <= 4 and more["rate"] == pytest.approx(few["rate"], rel=0.01)
