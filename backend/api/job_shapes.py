@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from backend.api.dropped import Dropped
 from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import Body, iso, with_example
 from backend.catalog.events import FIRST_BATCH
@@ -124,10 +125,15 @@ class ChangeOut(BaseModel):
 
 
 class Diff(BaseModel):
-    """What a change would do."""
+    """What a change would do.
+
+    Args:
+        drops: what is lost where the job begins anew; null where it does not, or has never run.
+    """
 
     changes: list[ChangeOut]
     starts_anew: bool
+    drops: Dropped | None = None
 
 
 class Run(BaseModel):

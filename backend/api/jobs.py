@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from sqlalchemy import func, select
@@ -12,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.apart import looks_of
+from backend.api.dropped import dropped_by
 from backend.api.filters import OfPhase, Owner, Since, in_phase, narrowed
 from backend.api.job_shapes import (
     NAME_MAX,
@@ -53,7 +55,7 @@ from backend.jobs.joinfile import check_spec, with_store
 from backend.jobs.limits import check_limits
 from backend.jobs.secrets import secrets_of
 from backend.problems import Place, Problem
-from streamjoin.errors import QueriesStayError
+from streamjoin.errors import QueriesStayError, StreamJoinError
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -147,7 +149,8 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
 def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
     found = _changed(context, actor, id, body)
-    return Diff(changes=[change_shape(item) for item in found.changes], starts_anew=found.anew)
+    drops = dropped_by(context, found.job, could_go_on=found.could_go_on) if found.anew else None
+    return Diff(changes=[change_shape(item) for item in found.changes], starts_anew=found.anew, drops=drops)
 
 
 @router.patch("/{id}")
@@ -178,6 +181,7 @@ class _Changed:
 
     Args:
         anew: whether it begins without its state then, if it has any.
+        could_go_on: whether its state would do; None where nobody can look at it from here.
     """
 
     job: Job
@@ -185,6 +189,7 @@ class _Changed:
     inputs: Inputs
     changes: list[Change]
     anew: bool
+    could_go_on: bool | None
 
 
 def _change_seen(
@@ -284,9 +289,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
     if host is not None and body.start_anew:
         changes = queries_anew(changes, f"what the job has stored is on {host}, and cannot be looked at from here")
 
-    def bound() -> _Changed:
-        # A job that its driver refused as it is has no other change to agree to.
-        anew = starts_anew(changes) or (body.start_anew and not changes and job.phase == lifecycle.FAILED)
+    def bind(*, anew: bool) -> None:
         # What starts anew has nothing to fit.
         draft = Job(
             id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations,
@@ -294,13 +297,28 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         )  # fmt: skip
         with looks_of(actor.id):
             service.bound_job(context.settings, draft, secrets, elsewhere=host is not None and not anew)
-        return _Changed(job, spec, inputs, changes, anew)
 
+    # A job that its driver refused as it is has no other change to agree to.
+    if body.start_anew and not changes and job.phase == lifecycle.FAILED:
+        could_go_on = None if host is not None else _fits(partial(bind, anew=False))
+        bind(anew=True)
+        return _Changed(job, spec, inputs, changes, True, could_go_on)
     try:
-        return bound()
+        bind(anew=starts_anew(changes))
     except QueriesStayError as stays:
         changes = queries_anew(changes, stays.message)
-        return bound()
+        bind(anew=starts_anew(changes))
+    anew = starts_anew(changes)
+    return _Changed(job, spec, inputs, changes, anew, None if host is not None and anew else not anew)
+
+
+def _fits(bind: Callable[[], None]) -> bool:
+    """Whether a job binds to the state that it has."""
+    try:
+        bind()
+    except StreamJoinError:
+        return False
+    return True
 
 
 def _definition(session: Session, job: Job, body: JobChange, *, held: bool = False) -> tuple[JobSpec, Inputs]:

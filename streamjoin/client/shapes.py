@@ -274,11 +274,24 @@ class Change(TypedDict):
     reason: str | None
 
 
+class Dropped(TypedDict):
+    """What a job that begins anew leaves behind.
+
+    `state_at` is the start of the last batch that its state has; `results` how many rows it has found so far. With
+    `could_go_on` nothing but the wish drops it; None where nobody can tell.
+    """
+
+    state_at: str | None
+    results: int | None
+    could_go_on: bool | None
+
+
 class Diff(TypedDict):
-    """What a change would do."""
+    """What a change would do; `drops` is None where the job keeps its state, or has never run."""
 
     changes: list[Change]
     starts_anew: bool
+    drops: Dropped | None
 
 
 class Event(TypedDict):

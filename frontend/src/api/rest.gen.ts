@@ -1469,12 +1469,16 @@ export interface components {
         /**
          * Diff
          * @description What a change would do.
+         *
+         *     Args:
+         *         drops: what is lost where the job begins anew; null where it does not, or has never run.
          */
         Diff: {
             /** Changes */
             changes: components["schemas"]["ChangeOut"][];
             /** Starts Anew */
             starts_anew: boolean;
+            drops?: components["schemas"]["Dropped"] | null;
         };
         /**
          * Draft
@@ -1503,6 +1507,26 @@ export interface components {
             operator?: components["schemas"]["OperatorIn"] | null;
             results?: components["schemas"]["ResultsIn"] | null;
             run?: components["schemas"]["RunIn"] | null;
+        };
+        /**
+         * Dropped
+         * @description What a job that begins anew leaves behind.
+         *
+         *     Args:
+         *         state_at: the start of the last batch that its state has, or of the last one that its driver told of where the
+         *             store of its results does not answer; null where it had none.
+         *         results: how many rows it has found so far; they stay in the store, but are no longer the job's. Null where
+         *             nobody can tell.
+         *         could_go_on: whether the job could go on with the state as it is, so that nothing but the wish drops it; null
+         *             where the state is on a machine that this API cannot look at.
+         */
+        Dropped: {
+            /** State At */
+            state_at: string | null;
+            /** Results */
+            results: number | null;
+            /** Could Go On */
+            could_go_on: boolean | null;
         };
         /**
          * EventOut
@@ -5963,7 +5987,8 @@ export interface operations {
                      *           "reason": null
                      *         }
                      *       ],
-                     *       "starts_anew": false
+                     *       "starts_anew": false,
+                     *       "drops": null
                      *     }
                      */
                     "application/json": components["schemas"]["Diff"];

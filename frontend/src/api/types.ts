@@ -10,6 +10,7 @@ export type Column = Schemas['Column'];
 export type Demo = Schemas['DemoOut'];
 export type Diagnostics = Schemas['Diagnostics'];
 export type Diff = Schemas['Diff'];
+export type Dropped = Schemas['Dropped'];
 export type Draft = Schemas['Draft'];
 export type Event = Schemas['EventOut'];
 export type Explanation = Schemas['Explanation'];

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 
+from streamjoin.cli.platform.anew import Yes, agree, tell
 from streamjoin.cli.platform.common import (
     HERE,
     File,
@@ -200,13 +201,14 @@ def restart(
 def update(
     job: str, *, file: File, own: Own = None, version: Version = None,
     dry_run: Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would change.")] = False,
-    output: Output = "table", where: Where = HERE,
+    yes: Yes = False, output: Output = "table", where: Where = HERE,
 ) -> None:  # fmt: skip
     """Change a job; a running one goes on with the change at a batch boundary.
 
     The file has the sections that change: query, queries, operator, results, run; or it is the one that made the job,
     with streams and relations as they are registered. `refresh_streams: true` takes the streams over as they are
-    registered now; `start_anew: true` agrees that the job begins again without its state, where it must.
+    registered now; `start_anew: true` agrees that the job begins again without its state, where it must. Where it could
+    go on with that, it needs --yes, too.
 
     Parameters
     ----------
@@ -222,7 +224,10 @@ def update(
             if found["starts_anew"]:
                 why = next((f": {item['reason']}" for item in found["changes"] if item.get("reason")), "")
                 note(f"the job would begin again without its state; it needs `start_anew: true`{why}")
+                tell(found)
         else:
+            if change.get("start_anew"):
+                agree(client.jobs.diff(job, **change), yes=yes)
             show([client.jobs.change(job, version=version, **change)], output, COLUMNS)
 
 

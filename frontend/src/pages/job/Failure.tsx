@@ -11,6 +11,7 @@ import { RestartIcon } from '../../components/icons';
 import { ProblemView } from '../../components/ProblemView';
 import { formatCount } from '../../format';
 import { jobAction } from '../../recipes';
+import { BeginAnew } from './BeginAnew';
 import { failureOf } from './failureOf';
 import { Notice } from './Notice';
 
@@ -45,6 +46,7 @@ export function Failure({ job, mayChange }: { job: Job; mayChange: boolean }) {
                 Restart now
               </Button>
               <CopyAs recipe={jobAction(job.name, 'restart')} what="restart this job" />
+              {job.phase === 'failed' && <BeginAnew job={job} />}
               <Anchor component={Link} to={`?tab=logs&generation=${generation}`} fz="sm" underline="always">
                 Log of generation {generation}
               </Anchor>

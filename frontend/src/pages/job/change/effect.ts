@@ -1,5 +1,6 @@
 /** What a change does to the job itself, in words: what it keeps, and when it holds. */
-import type { Diff, Job } from '../../../api/types';
+import type { Diff, Dropped, Job } from '../../../api/types';
+import { formatCount } from '../../../format';
 
 export interface Effect {
   tone: 'good' | 'busy';
@@ -29,7 +30,8 @@ export function effectOf(job: Pick<Job, 'wanted' | 'generation'>, diff: Diff): E
       tone: 'busy',
       title: 'The job begins anew',
       text:
-        'What it has joined so far does not fit: it begins again with an empty state, where its streams begin. ' +
+        `What it has joined so far ${diff.drops?.could_go_on === null ? 'may not fit' : 'does not fit'}: it begins again with ` +
+        `an empty state, where its streams begin. ${diff.drops ? `${droppedText(diff.drops)} ` : ''}` +
         `Results kept so far stay in the store, under an earlier name, until the job is deleted. ${when}`,
       losesState: true,
     };
@@ -40,6 +42,19 @@ export function effectOf(job: Pick<Job, 'wanted' | 'generation'>, diff: Diff): E
     text: `It goes on where it was, and no result is lost or doubled by that. ${when}`,
     losesState: false,
   };
+}
+
+/** What a job that begins anew leaves behind. */
+export function droppedText({ state_at: at, results }: Dropped): string {
+  const state = at === null ? 'The state' : `The state of ${at.replace('T', ' ').replace('Z', ' UTC')}`;
+  const rows = results === null ? 'all results so far' : `${formatCount(results)} results`;
+  return `${state} is dropped, and ${rows} are no longer the job's.`;
+}
+
+/** What is to be thought of before a job that failed begins anew. */
+export function adviceOn({ could_go_on: could }: Dropped): string {
+  if (could === true) return 'The job could go on with it: restart it instead, unless you want to lose it.';
+  return could === false ? 'It does not fit the job as it is.' : 'Whether it fits cannot be told from here: a restart tells.';
 }
 
 /** The label of one field's effect. */
