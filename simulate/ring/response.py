@@ -48,6 +48,7 @@ class Response:
 
     Args:
         result: the mean from when the newest row of a result came until the result.
+        result_p95: the shortest such time that 95 % of results took at most; 0 where there are none.
         through: the mean over rows and nodes, from when the head read a row until the node was through with it.
         cycle: the mean from when the head read a row until it may read the next.
         busiest: the share of its time that the busiest node works; 0 where nothing takes time.
@@ -55,6 +56,7 @@ class Response:
     """
 
     result: float
+    result_p95: int
     through: float
     cycle: float
     busiest: float
@@ -62,6 +64,11 @@ class Response:
     results: int
     sent: Counter[str]
     played: Played
+
+    @property
+    def held_twice(self) -> int:
+        """See `Played.held_twice_max`."""
+        return self.played.held_twice_max
 
 
 def respond(
@@ -96,9 +103,11 @@ def summary(network: Timed, played: Played, heard: Heard, came: Mapping[int, int
     read, done = played.source.read, played.source.done
     found = [one for node in played.nodes for one in node.found]
     results = sum(one.count for one in found)
+    took = sorted((one.at - came[one.origin], one.count) for one in found)
     lasted = max(done.values()) - min(read.values())
     return Response(
-        result=sum(one.count * (one.at - came[one.origin]) for one in found) / results if results else 0.0,
+        result=sum(time * count for time, count in took) / results if results else 0.0,
+        result_p95=_quantile(took, 0.95),
         through=fmean(at - read[order] for order, every in heard.through.items() for at in every),
         cycle=fmean(done[order] - read[order] for order in done),
         busiest=max(network.busy_ns[node.name] for node in played.nodes) / lasted if lasted else 0.0,
@@ -107,3 +116,17 @@ def summary(network: Timed, played: Played, heard: Heard, came: Mapping[int, int
         sent=heard.sent,
         played=played,
     )
+
+
+def _quantile(took: Sequence[tuple[int, int]], share: float) -> int:
+    """The first time by which a share of results was there.
+
+    Args:
+        took: times and how many results took each, the shortest first.
+    """
+    wanted, so_far = share * sum(count for _, count in took), 0
+    for time, count in took:
+        so_far += count
+        if so_far >= wanted:
+            return time
+    return 0

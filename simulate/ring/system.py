@@ -68,6 +68,14 @@ class Played:
         """All nodes'."""
         return [parts for node in self.nodes for parts in node.results]
 
+    @property
+    def held_twice_max(self) -> int:
+        """How many rows at most were in a node although the next one, or none, has them (PSP-I).
+
+        Nodes need not have had so many at the same time: it is the sum of what each had at most.
+        """
+        return sum(node.kept_twice_max for node in self.nodes)
+
 
 def play(
     rows: Sequence[Row],

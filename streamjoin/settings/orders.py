@@ -37,8 +37,11 @@ def parse_lengths(value: object) -> dict[str, int] | None:
         ValueError: they are none.
     """
     found = _by_stream(value, "write how many nodes keep a stream, such as {a: 2}")
-    for length in (found or {}).values():
-        _LENGTH.checked(length)
+    for name, length in (found or {}).items():
+        try:
+            _LENGTH.checked(length)
+        except ValueError as wrong:
+            raise ValueError(f"for {name}: {wrong}") from None
     return found
 
 

@@ -121,6 +121,46 @@ def test_what_is_of_two_streams_only_is_refused_with_its_place(
     assert answer.json()["errors"][0]["pointer"]
 
 
+@pytest.mark.parametrize(
+    ("operator", "pointer", "said"),
+    [
+        ({"name": "biclique", "tree": [["auctions", "bids"], "bids"]}, "/operator/tree", "bids is in it twice"),
+        ({"name": "biclique", "tree": ["auctions", "bids"]}, "/operator/tree", "it lacks people"),
+        ({"name": "ring", "orders": {"bids": ["people"]}}, "/operator/orders/bids", "each other stream once"),
+        ({"name": "ring", "lengths": {"nobody": 1}}, "/operator/lengths/nobody", "no stream nobody"),
+        ({"name": "ring", "lengths": {"bids": 0}}, "/operator/lengths", "for bids: 0 is not a whole number"),
+        ({"name": "aligned", "master": "nobody"}, "/operator/master", "no stream nobody"),
+    ],
+)
+def test_a_knob_of_many_streams_that_is_wrong_is_refused_at_its_field(
+    api: TestClient, operator: dict[str, Any], pointer: str, said: str
+) -> None:
+    answer = api.post("/api/v1/jobs", json={"name": "sellers", "query": QUERY, "operator": operator})
+    assert answer.status_code == 422, answer.text
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == pointer and said in error["detail"], error
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (QUERY.replace("JOIN people ON", "JOIN bids ON"), 'the same stream "bids"'),
+        (QUERY.replace("10 SECONDS", "1 SECONDS FOR auctions, 2 SECONDS FOR nobody"), 'no stream "nobody"'),
+        (
+            f"SELECT ONLINE s0.id FROM {', '.join(f'auctions AS s{number}' for number in range(10))} WITHIN 1 SECONDS",
+            "9 streams at most",
+        ),
+        (QUERY.replace(" WITHIN 10 SECONDS", ""), "add WITHIN"),
+    ],
+)
+def test_a_ring_of_a_wrong_query_is_not_made(api: TestClient, query: str, said: str) -> None:
+    answer = api.post("/api/v1/jobs", json={"name": "sellers", "query": query, "operator": {"name": "ring"}})
+    assert answer.status_code == 422, answer.text
+    error = answer.json()["errors"][0]
+    assert error["pointer"] == ("/operator/name" if said == "add WITHIN" else "/query")
+    assert said in error["detail"], error
+
+
 def test_figures_tell_of_stages_and_reports_of_older_versions_too(api: TestClient, app: FastAPI) -> None:
     job = created(api)
     stages = [{"stage": 1, "results": 5, "inputs": [{"stream": "auctions"}, {"stream": "bids"}]},
