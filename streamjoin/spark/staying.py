@@ -44,6 +44,7 @@ class Staying:
         self._anchors: DataFrame | None = None
         self._known: frozenset[str] = frozenset()
         self._works = True
+        self._made = 0
 
     def look(self) -> None:
         """Before a batch: anchor slots, and where executors have come, give them those that wait for a core elsewhere.
@@ -54,13 +55,10 @@ class Staying:
             return
         if self._anchors is None:
             self._keys = _keys(self.session, self.slots)
-            names = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _columns() if name != "slot"]
-            slots = self.session.range(0, self.slots, 1, 1).selectExpr("CAST(id AS int) AS slot", *names)
-            self._anchor(self._keyed(slots), FIRST_HOLD_S)
+            self._anchor(FIRST_HOLD_S)
             self._check()
         else:
-            # Those before say where slots are, and each of the new ones is made there unless its turn comes too late.
-            self._anchor(self._anchors, NEXT_HOLD_S)
+            self._anchor(NEXT_HOLD_S)
         self._known = now
 
     def partitioned(self, routed: DataFrame) -> DataFrame:
@@ -72,9 +70,7 @@ class Staying:
         """
         if self._anchors is None:
             return routed.withColumn(KEY, F.lit(0)).repartitionById(self.slots, F.col("slot"))
-        # Spark zips children of a union that are partitioned alike, which it sees at hashes of columns alone.
-        anchors = self._anchors.where("meta IS NOT NULL")
-        return anchors.unionAll(self._keyed(routed))
+        return _near(self._anchors, self._keyed(routed))
 
     def close(self) -> None:
         """Let the anchors go."""
@@ -87,12 +83,23 @@ class Staying:
         keys = F.lit(self._keys).cast("array<bigint>")
         return rows.withColumn(KEY, F.element_at(keys, F.col("slot") + 1)).repartition(self.slots, KEY)
 
-    def _anchor(self, slots: DataFrame, seconds: float) -> None:
-        """Keep these rows; each of them keeps its core for a while, so that the others go to other cores."""
-        before, self._anchors = self._anchors, slots.where(_holding(seconds)).persist()
-        self._anchors.count()
-        if before is not None:
-            before.unpersist()
+    def _anchor(self, seconds: float) -> None:
+        """Keep a row a slot; each of them keeps its core for a while, so that the others go to other cores.
+
+        All are made from nothing, or what Spark sends with each task would grow with all executors that ever came.
+        """
+        names = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _columns() if name != "slot"]
+        slots = self.session.range(0, self.slots, 1, 1).selectExpr("CAST(id AS int) AS slot", *names)
+        self._made += 1
+        # Spark takes rows of the same plan for those that it keeps, so plans differ by a number.
+        anchors = self._keyed(slots).where(f"{_holding(seconds)} AND {self._made} > 0").persist()
+        before, self._anchors = self._anchors, anchors
+        if before is None:
+            anchors.count()
+            return
+        # Those before say where slots are, and each of the new ones is made there unless its turn comes too late.
+        _near(before, anchors).select(KEY).collect()
+        before.unpersist()
 
     def _check(self) -> None:
         """Make sure that blocks come to their slots' partitions as Spark is set; else do without anchors."""
@@ -104,6 +111,12 @@ class Staying:
             _log.warning("slots move among machines: this Spark does not zip unions by their partitions")
             self.close()
             self._works = False
+
+
+def _near(anchors: DataFrame, rows: DataFrame) -> DataFrame:
+    """Rows alone, whose partitions Spark likes to make where those of anchors are, if `KEY` of them is read."""
+    # Spark zips children of a union that are partitioned alike, which it sees at hashes of columns alone.
+    return anchors.where("meta IS NOT NULL").unionAll(rows)
 
 
 def _holding(seconds: float) -> str:

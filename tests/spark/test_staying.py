@@ -64,6 +64,27 @@ def test_blocks_come_to_the_partition_of_their_slot(session: SparkSession, slots
     assert not before.is_cached
 
 
+def test_anchors_are_as_small_after_many_executors_have_come(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjoin.spark.staying.NEXT_HOLD_S", 0.0)
+    anchored, sizes = Staying(session, 3), []
+    for number in range(4):
+        monkeypatch.setattr("streamjoin.spark.staying.executors_at", lambda session, at=number: frozenset([f"h:{at}"]))
+        before = anchored._anchors
+        anchored.look()
+        assert anchored._anchors is not None and anchored._anchors is not before
+        assert [before is None or not before.is_cached, anchored._anchors.is_cached] == [True, True]
+        kept = [one.getNumCachedPartitions() for one in session.sparkContext._jsc.sc().getRDDStorageInfo()]
+        assert kept == [3], "those of now, all of them, are kept and no others"
+        java = anchored._anchors._jdf
+        plan = java.queryExecution().logical().treeString()
+        sizes.append((plan.count("\n"), java.rdd().toDebugString().count("\n")))
+    assert len(set(sizes)) == 1, "what is sent with each task does not grow"
+    assert slots_and_partitions(anchored, session, 3) == {(slot, slot) for slot in range(3)}
+    anchored.close()
+
+
 @pytest.mark.usefixtures("one_executor")
 def test_a_spark_that_does_not_zip_unions_does_without(
     session: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
