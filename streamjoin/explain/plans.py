@@ -145,6 +145,7 @@ class Explanation:
                     "replication": option.prediction and round(option.prediction.replication, 3),
                     "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
                     "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
+                    "busiest_bytes_per_s": option.prediction and round(option.prediction.busiest_bytes_per_s),
                     **self._block(option.prediction),
                 }
                 for option in self.options

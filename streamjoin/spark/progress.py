@@ -145,11 +145,12 @@ class Progress:
         known = self.units.setdefault(
             unit["unit"],
             {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "results": 0, "received": 0,
-             "stored_bytes_max": 0, "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
+             "received_bytes": 0, "stored_bytes_max": 0, "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
         )  # fmt: skip
         known["comparisons"] += unit["comparisons"]
         known["results"] += unit["results"]
         known["received"] += sum(unit["received"].values())
+        known["received_bytes"] += sum(unit["received_bytes"].values())
         known["stored_rows"] = sum(unit["stored_rows"]) + unit.get("flow_rows", 0)
         known["stored_bytes"] = unit["stored_bytes"]
         known["stored_bytes_max"] = max(known["stored_bytes_max"], unit["stored_bytes"])
