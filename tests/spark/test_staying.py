@@ -75,7 +75,7 @@ def test_anchors_are_as_small_after_many_executors_have_come(
         anchored.look()
         assert anchored._anchors is not None and anchored._anchors is not before
         assert [before is None or not before.is_cached, anchored._anchors.is_cached] == [True, True]
-        kept = [one.getNumCachedPartitions() for one in session.sparkContext._jsc.sc().getRDDStorageInfo()]
+        kept = [one.numCachedPartitions() for one in session.sparkContext._jsc.sc().getRDDStorageInfo()]
         assert kept == [3], "those of now, all of them, are kept and no others"
         java = anchored._anchors._jdf
         plan = java.queryExecution().logical().treeString()
