@@ -58,7 +58,9 @@ def test_an_upload_is_kept_listed_read_and_removed(api: TestClient, settings: Se
     gone = api.post("/api/v1/streams/test", json={"spec": spec}).json()
     assert gone["errors"][0]["pointer"] == "/spec/path" and "there is no upload:orders.csv" in gone["detail"]
     kinds = [event["kind"] for event in api.get("/api/v1/events").json()["data"]]
-    assert kinds == ["upload.deleted", "upload.added"]
+    assert kinds == ["request.refused", "upload.deleted", "upload.added"], (
+        "what was not there may be somebody who looks around"
+    )
 
 
 def test_what_reads_an_upload_keeps_it(api: TestClient, settings: Settings) -> None:
