@@ -3,7 +3,8 @@
 Stream 1 is the origin of a tuple, 2 to M are those it meets, in order. lambda W is what is stored of a stream, S the
 share of it that matches one partial result. Equation 1 prints one S too many inside the sum, by which it would count
 matches and not the pairs that are compared; equation 2 follows from the sum as it is here. Equation 3 lacks the N that
-equation 4 has.
+equation 4 has. And equation 1 has T_p once, though a tuple leaves every node that keeps its stream: here it is that
+many times T_p. It is written once, as files move by their names, so T_i stays as it is.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class StepTimes:
         join: T_j, to compare a pair.
         send: T_s, to send and receive a tuple.
         hop: T_n, from a node to the next one.
-        insert, purge: T_i and T_p, of one tuple.
+        insert: T_i, to store a tuple, once.
+        purge: T_p, to let a tuple go, from each node that has had it.
         probe: to look into an index, whatever is there; not the paper's, which compares with all that is stored.
     """
 
@@ -61,8 +63,16 @@ def partials(met: Sequence[Met]) -> tuple[float, ...]:
 
 def central_s(met: Sequence[Met], times: StepTimes) -> float:
     """(1) L_C, the work on one tuple where all is in one place."""
-    pairs = sum(one.stored * sent for one, sent in zip(met, partials(met), strict=True))
-    return times.insert + times.purge + times.join * pairs
+    return _joining_s(met, times) + kept_s(times)
+
+
+def kept_s(times: StepTimes, nodes: int = 1) -> float:
+    """Work on one tuple as it is stored, and as it leaves each of so many nodes."""
+    return times.insert + nodes * times.purge
+
+
+def _joining_s(met: Sequence[Met], times: StepTimes) -> float:
+    return times.join * sum(one.stored * sent for one, sent in zip(met, partials(met), strict=True))
 
 
 def sent_tuples(met: Sequence[Met], lengths: Sequence[int]) -> float:
@@ -70,26 +80,36 @@ def sent_tuples(met: Sequence[Met], lengths: Sequence[int]) -> float:
     return sum(length * sent for length, sent in zip(lengths, partials(met), strict=True))
 
 
-def ring_s(met: Sequence[Met], lengths: Sequence[int], times: StepTimes) -> float:
-    """(1) L_PSP, the work on one tuple in a ring, all nodes together."""
-    return central_s(met, times) + times.send * sent_tuples(met, lengths)
+def ring_s(met: Sequence[Met], lengths: Sequence[int], times: StepTimes, own: int) -> float:
+    """(1) L_PSP, the work on one tuple in a ring, all nodes together.
+
+    Args:
+        lengths: how many nodes keep each stream that it meets.
+        own: how many keep its own stream.
+    """
+    return _joining_s(met, times) + kept_s(times, own) + times.send * sent_tuples(met, lengths)
 
 
 def rate_per_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
     """(4) Tuples per second of a ring whose nodes are always busy; it rises with the nodes, up to a limit."""
-    return nodes / ring_s(met, [nodes] * len(met), times)
+    return nodes / ring_s(met, [nodes] * len(met), times, nodes)
 
 
 def latency_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
     """(5) Mean time until all results of a tuple are there, of nodes with equal work."""
-    return latency_of_lengths_s(met, [nodes] * len(met), nodes, times)
+    return latency_of_lengths_s(met, [nodes] * len(met), nodes, times, nodes)
 
 
-def latency_of_lengths_s(met: Sequence[Met], lengths: Sequence[int], nodes: int, times: StepTimes) -> float:
-    """(5) where a stream is kept by fewer nodes: the round in which it is met is shorter, and its work is theirs."""
+def latency_of_lengths_s(met: Sequence[Met], lengths: Sequence[int], nodes: int, times: StepTimes, own: int) -> float:
+    """(5) where a stream is kept by fewer nodes: the round in which it is met is shorter, and its work is theirs.
+
+    Args:
+        lengths, own: see `ring_s`.
+        nodes: of the ring.
+    """
     rounds = zip(met, lengths, partials(met), strict=True)
     work = sum(sent * (times.join * one.stored / length + times.send) for one, length, sent in rounds)
-    work += (times.insert + times.purge) / nodes
+    work += kept_s(times, own) / nodes
     hops = sum(lengths) + nodes  # M rounds; the last one is that of the END flag
     return (nodes - 1) / 2 * times.hop + max(work, hops * times.hop)
 
@@ -104,11 +124,11 @@ def cycle_s(met: Sequence[Met], nodes: int, times: StepTimes) -> float:
     if nodes == 1:
         return central_s(met, times)
     lengths = [nodes] * len(met)
-    return ring_s(met, lengths, times) / nodes + sum(lengths) * (times.hop + times.send)
+    return ring_s(met, lengths, times, nodes) / nodes + sum(lengths) * (times.hop + times.send)
 
 
 def bounds_of_length(met: Sequence[Met], times: StepTimes) -> tuple[float, float]:
-    """N_1 and N_2 (section 5.2): where rounds take as long as work, and where hops do."""
+    """N_1 and N_2 (section 5.2): where rounds take as long as work, and where hops do; with T_p once, as printed."""
     central, rounds = central_s(met, times), len(met) + 1
     kept = times.send * sum(partials(met))
     first = (kept + math.sqrt(kept**2 + 4 * rounds * times.hop * central)) / (2 * rounds * times.hop)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from math import ceil
 
 from streamjoin.operators.costs.prediction import Prediction, StreamStatistics, nested_loop_per_s
-from streamjoin.operators.costs.psp import partials
+from streamjoin.operators.costs.psp import kept_s, partials
 from streamjoin.operators.costs.several import Cost, Several
 
 
@@ -53,7 +53,7 @@ def aligned(known: Several, orders: Sequence[Sequence[int]], copies: Sequence[fl
         there = frozenset([origin])
         size = known.stored(there) * stream.tuple_bytes * copies[origin]
         send = stream.rate_per_s * copies[origin]
-        cost += Cost(size, 0.0, 0.0, send, send * stream.tuple_bytes, send * (known.kept_s + known.times.send))
+        cost += Cost(size, 0.0, 0.0, send, send * stream.tuple_bytes, send * (kept_s(known.times) + known.times.send))
         met = known.met(origin, order)
         for other, one, sent in zip(order, met, partials(met), strict=True):
             asked = stream.rate_per_s * sent * _found_times(there, copies, master)
@@ -89,7 +89,7 @@ def coordinated(
         stream = known.streams[origin]
         there = frozenset([origin])
         size = known.stored(there) * stream.tuple_bytes * copies
-        cost += Cost(memory_bytes=size, work_s=stream.rate_per_s * copies * known.kept_s)
+        cost += Cost(memory_bytes=size, work_s=stream.rate_per_s * copies * kept_s(known.times))
         met = known.met(origin, order)
         for other, one, sent in zip(order, met, partials(met), strict=True):
             rate, stored = stream.rate_per_s * sent, known.streams[other]

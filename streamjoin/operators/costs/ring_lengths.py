@@ -87,8 +87,8 @@ class Load:
         """(5), a mean over all tuples that come in, of streams that are kept by so many nodes."""
         nodes = max(lengths)
         each = [
-            latency_of_lengths_s(one, [lengths[stream] for stream in order], nodes, times)
-            for one, order in zip(self.met, self.orders, strict=True)
+            latency_of_lengths_s(one, [lengths[stream] for stream in order], nodes, times, own)
+            for one, order, own in zip(self.met, self.orders, lengths, strict=True)
         ]
         return _weighted(self.rates_per_s, each)
 
@@ -170,7 +170,7 @@ def best_length_of(rates_per_s: Sequence[float], met: Sequence[Sequence[Met]], t
 
 def busy_share(rates_per_s: Sequence[float], met: Sequence[Sequence[Met]], times: StepTimes, nodes: int) -> float:
     """How busy each of so many nodes is (1, 4): above 1, tuples come faster than they are joined."""
-    works = [ring_s(one, [nodes] * len(one), times) for one in met]
+    works = [ring_s(one, [nodes] * len(one), times, nodes) for one in met]
     return sum(rate * work for rate, work in zip(rates_per_s, works, strict=True)) / nodes
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from heapq import nsmallest
 from math import prod
 
-from streamjoin.operators.costs.psp import Met, StepTimes, latency_of_lengths_s, partials
+from streamjoin.operators.costs.psp import Met, StepTimes, kept_s, latency_of_lengths_s, partials
 from streamjoin.plan.kinds import Join, Tree, streams_in
 
 TIMES = StepTimes(join=0.016e-6, send=0.14e-6, hop=1e-3, insert=0.14e-6, probe=0.14e-6)
@@ -164,7 +164,7 @@ class Several:
         copies = 2.0 if by_hash else 1.0 + units
         looked_at = self.found_per_s(one | other) / matching * looked_share
         incoming = sum(rates)
-        work_s = incoming * (self.kept_s + copies * self.times.send + (copies - 1.0) * self.times.probe)
+        work_s = incoming * (kept_s(self.times) + copies * self.times.send + (copies - 1.0) * self.times.probe)
         work_s += looked_at * self.times.join
         return Cost(
             sum(count * self.tuple_bytes(side) for count, side in zip(stored, sides, strict=True)),
@@ -189,11 +189,6 @@ class Several:
     def alone(self, cost: Cost, hops: float, hosts: float) -> float:
         """Until a tuple has met all, by so many hops, where its work is shared by so many hosts."""
         return hops * self.times.hop + self._of_a_row(cost.work_s) / hosts
-
-    @property
-    def kept_s(self) -> float:
-        """To store a tuple, and to drop it again."""
-        return self.times.insert + self.times.purge
 
     def tree(self, tree: Tree, units: int) -> Cost:
         """A tree of joins of two."""
@@ -238,8 +233,10 @@ class Several:
                 )
                 there |= {stream}
             size = self.stored(frozenset([origin])) * self.streams[origin].tuple_bytes
-            latency_s = latency_of_lengths_s(met, [lengths[stream] for stream in order], max(lengths), self.times)
-            cost += Cost(memory_bytes=size, work_s=rate * self.kept_s, response_s=self._of_a_row(rate * latency_s))
+            met_by, own = [lengths[stream] for stream in order], lengths[origin]
+            latency_s = latency_of_lengths_s(met, met_by, max(lengths), self.times, own)
+            work_s = rate * kept_s(self.times, own)
+            cost += Cost(memory_bytes=size, work_s=work_s, response_s=self._of_a_row(rate * latency_s))
         return cost
 
     def scaled(self, *, stream: int | None = None, share: int | None = None, factor: float = 1.0) -> Several:

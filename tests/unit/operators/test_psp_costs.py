@@ -12,6 +12,7 @@ from streamjoin.operators.costs.psp import (
     best_length,
     bounds_of_length,
     central_s,
+    latency_of_lengths_s,
     latency_s,
     partials,
     rate_per_s,
@@ -29,15 +30,23 @@ FEW_TIMES = StepTimes(join=1e-4, send=10e-3, hop=1e-3)
 def test_work_of_a_tuple_counts_the_pairs_that_are_compared() -> None:
     assert partials(MANY) == (1, 50)
     assert central_s(MANY, MANY_TIMES) == pytest.approx(10e-6 * (500 + 50 * 500))
-    assert ring_s(MANY, [4, 4], MANY_TIMES) == pytest.approx(0.255 + 1e-6 * 4 * 51)
+    assert ring_s(MANY, [4, 4], MANY_TIMES, 4) == pytest.approx(0.255 + 1e-6 * 4 * 51)
     assert central_s(MANY, StepTimes(0, 0, 0, insert=2, purge=3)) == 5
+
+
+def test_a_tuple_is_stored_once_and_let_go_by_each_node_that_keeps_its_stream() -> None:
+    times = StepTimes(join=0.0, send=0.0, hop=0.0, insert=2.0, purge=3.0)
+    assert [ring_s(FEW, [8, 8], times, own) for own in (1, 4)] == [5, 14]
+    assert rate_per_s(FEW, 4, times) == 4 / 14
+    assert latency_s(FEW, 4, times) == 14 / 4
+    assert latency_of_lengths_s(FEW, [4, 4], 4, times, own=2) == 8 / 4
 
 
 def test_equal_streams_cost_what_the_paper_simplifies_it_to() -> None:
     """Equation 2: L_PSP = L_C (1 + T_s N / (lambda W T_j))."""
     for nodes in (1, 3, 20):
         factor = 1 + FEW_TIMES.send * nodes / (100 * FEW_TIMES.join)
-        assert ring_s(FEW, [nodes] * 2, FEW_TIMES) == pytest.approx(central_s(FEW, FEW_TIMES) * factor)
+        assert ring_s(FEW, [nodes] * 2, FEW_TIMES, nodes) == pytest.approx(central_s(FEW, FEW_TIMES) * factor)
 
 
 def test_a_stream_in_fewer_nodes_is_sent_less() -> None:

@@ -51,7 +51,7 @@ def test_rates_that_were_seen_give_the_formulas_what_they_ask_for() -> None:
     for met in known.met:
         assert [(one.stored, one.selectivity) for one in met] == pytest.approx([(500, 0.1), (500, 0.1)])
         assert known.best(TIMES, 40) == best_length(met, TIMES, 40) == 9  # item by item what section 5.2 gives
-        assert known.busy(TIMES, 4) == pytest.approx(3 * 7 * ring_s(met, [4, 4], TIMES) / 4)
+        assert known.busy(TIMES, 4) == pytest.approx(3 * 7 * ring_s(met, [4, 4], TIMES, 4) / 4)
     assert Rates.from_json(json.loads(json.dumps(known.to_json()))) == known
 
 

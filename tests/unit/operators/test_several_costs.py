@@ -214,7 +214,7 @@ def test_a_ring_costs_what_equation_1_says() -> None:
     assert cost.sent_per_s == pytest.approx(300 * 4 * (1 + 25))
     assert cost.bytes_per_s == pytest.approx(300 * 4 * (20 + 25 * 40))
     assert cost.memory_bytes == 3 * 500 * 20
-    assert cost.work_s == pytest.approx(300 * (5 + 7 + 2 * (500 + 25 * 500) + 3 * 4 * 26))
+    assert cost.work_s == pytest.approx(300 * (5 + 4 * 7 + 2 * (500 + 25 * 500) + 3 * 4 * 26))
 
 
 def test_a_stream_in_fewer_nodes_is_sent_less() -> None:

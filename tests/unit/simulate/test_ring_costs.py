@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.psp.costs import step_times
 from simulate.ring.chance import Chance
 from simulate.ring.response import Response, respond
 from simulate.timed import UnitCosts
@@ -135,7 +136,17 @@ def test_the_work_of_all_nodes_is_what_the_formula_says() -> None:
         # Without hops and messages nodes work all the time, but not at the same time.
         worked_s = sum(run.busy.values()) / inputs / 1e9
         times = StepTimes(join=compared.comparison / 1e9, send=0.0, hop=0.0)
-        assert worked_s == pytest.approx(ring_s(setting.met, [nodes] * len(setting.met), times), rel=CLOSE)
+        assert worked_s == pytest.approx(ring_s(setting.met, [nodes] * len(setting.met), times, nodes), rel=CLOSE)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 6])
+def test_each_node_takes_every_tuple_in_and_lets_it_go(nodes: int) -> None:
+    """Equation 1 has both once; a tuple of a ring enters as many slices as there are."""
+    setting, inputs = Setting(3, 60, 0.5, 1.0), 3_000
+    costs = UnitCosts(insert=1_000, purge=4_000)
+    worked_s = sum(setting.run(nodes, inputs, costs).busy.values()) / inputs / 1e9
+    of_all = ring_s(setting.met, [nodes] * 2, step_times(costs, 0), nodes)
+    assert worked_s == pytest.approx(of_all, rel=CLOSE) and of_all == nodes * 5e-6
 
 
 @pytest.mark.parametrize("streams", [2, 3, 5, 9])
