@@ -30,9 +30,11 @@ COUNTERS: Final[tuple[tuple[str, str, Value], ...]] = (
     ("streamjoin_join_results", "Results of the running generation.", lambda body: body["totals"]["results"]),
     (
         "streamjoin_join_comparisons",
-        "Comparisons of the running generation; results by comparisons are rho.",
+        "Comparisons of the running generation; results by these and search steps are rho.",
         lambda body: body["totals"]["comparisons"],
     ),
+    ("streamjoin_join_search_steps", "Places of indexes that it looked at to find what it compared.",
+     lambda body: body["totals"].get("search_steps")),
     ("streamjoin_reconnects", "How often it started its query again: a Python worker did not connect to Spark in time.",
      lambda body: body["totals"].get("reconnects")),
     ("streamjoin_state_put_bytes", "Bytes of state that the running generation wrote to its store.",

@@ -48,7 +48,8 @@ def measured(part: Part, results: Results) -> str:
     """When and at which commit, and what was not as the page's beginning says."""
     own, usual = part["machine"], _newest(results)["machine"]
     kinds = {"cores": "cores", "model": "processor", "system": "system", "memory_bytes": "bytes of memory", **VERSIONS}
-    other = [f"{name} {own[key]}" for key, name in kinds.items() if own[key] != usual[key]]
+    other = [f"{name} {own[key]:{',' if key == 'memory_bytes' else ''}}" for key, name in kinds.items()
+             if own[key] != usual[key]]  # fmt: skip
     return said(part["begun"], own["commit"], gone=own.get("commit_gone", False)) + (
         f" With {', '.join(other)}." if other else ""
     )

@@ -28,6 +28,8 @@ COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_r
 """Whole numbers that add up."""
 DECIDED: Final = ("unmatched_rows", "late_after_final")
 """Likewise, of rows that a join decides on. Reports of older versions have none."""
+SEARCH_STEPS: Final = "search_steps"
+"""Likewise, of places of an index that were looked at; older reports have none."""
 RECONNECTS: Final = "reconnects"  # after a Python worker did not connect in time; older reports have none either
 COUNTS_BY_NAME: Final = (
     "tuples", "late", "null_keys", "dropped_by_selection", "dead_letters", "shed", "received", "received_bytes",
@@ -74,6 +76,7 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         "shed": intake("shed"),
         "results": batch.results,
         "comparisons": sum(unit["comparisons"] for unit in units),
+        SEARCH_STEPS: sum(unit[SEARCH_STEPS] for unit in units),
         "expired_rows": sum(unit["expired_rows"] for unit in units),
         **{name: sum(unit[name] for unit in units) for name in (OPEN, *DECIDED)},
         "received": _added([unit["received"] for unit in batch.units]),
@@ -123,6 +126,7 @@ def _unit(unit: Mapping[str, Any]) -> dict[str, Any]:
         "label": unit["label"],
         "stage": unit.get("stage", 0) + 1,
         "comparisons": unit["comparisons"],
+        SEARCH_STEPS: unit[SEARCH_STEPS],
         "results": unit["results"],
         "received": sum(unit["received"].values()),
         "received_bytes": sum(unit["received_bytes"].values()),
@@ -147,7 +151,7 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {
         **last,
         **{name: sum(body[name] for body in bodies) for name in COUNTS},
-        **{name: sum(body.get(name, 0) for body in bodies) for name in (*DECIDED, RECONNECTS)},
+        **{name: sum(body.get(name, 0) for body in bodies) for name in (*DECIDED, SEARCH_STEPS, RECONNECTS)},
         **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
         "stages": _merged_stages(bodies),
@@ -166,13 +170,13 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rates(body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """What follows from counts and the length of their span. `rho` is results a comparison; None without any."""
-    compared = body["comparisons"]
+    """What follows from counts and the length of their span. `rho` is results by what was looked at, if anything."""
+    looked_at = body["comparisons"] + body.get(SEARCH_STEPS, 0)
     return {
         "seconds": round(seconds, 3),
         "tuples_per_second": round(sum(body["tuples"].values()) / seconds, 1) if seconds else 0.0,
         "results_per_second": round(body["results"] / seconds, 1) if seconds else 0.0,
-        "rho": body["results"] / compared if compared else None,
+        "rho": body["results"] / looked_at if looked_at else None,
     }
 
 
@@ -199,7 +203,7 @@ def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             units[unit["unit"]] = {
                 **unit,
                 **{name: unit[name] + (known[name] if known else 0) for name in UNIT_COUNTS},
-                **{name: unit.get(name, 0) + (known[name] if known else 0) for name in DECIDED},
+                **{name: unit.get(name, 0) + (known[name] if known else 0) for name in (*DECIDED, SEARCH_STEPS)},
                 "seconds": {name: s + (known["seconds"][name] if known else 0) for name, s in unit["seconds"].items()},
             }
     return [units[number] for number in sorted(units)]
@@ -283,7 +287,7 @@ class Reporter:
         self._lock = threading.Lock()
         self._parts: list[dict[str, Any]] = []
         self._batch_ms: list[float] = []
-        self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons", RECONNECTS), 0)
+        self._totals = dict.fromkeys(("batches", "tuples", "results", "comparisons", SEARCH_STEPS, RECONNECTS), 0)
         self._traffic: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -311,7 +315,7 @@ class Reporter:
             if not self._parts:
                 self._first_s = self._last_s - batch.seconds.get("committed", 0.0)
             self._parts.append(part | {RECONNECTS: reconnects - self._totals[RECONNECTS]})
-            for name in ("batches", "results", "comparisons"):
+            for name in ("batches", "results", "comparisons", SEARCH_STEPS):
                 self._totals[name] += part[name]
             self._totals["tuples"] += sum(part["tuples"].values())
             self._totals[RECONNECTS] = reconnects

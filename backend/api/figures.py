@@ -50,6 +50,7 @@ class UnitFigures(BaseModel):
     label: str = ""
     stage: int = 1
     comparisons: int = 0
+    search_steps: int = 0
     results: int = 0
     received: int = 0
     received_bytes: int = 0

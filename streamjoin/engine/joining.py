@@ -156,7 +156,7 @@ class Joining:
             for probe_rows, stored_rows in segment.probe(self.query, probes, layout, counts):
                 yield from emitter.add(segment, probe_rows, stored_rows)
         yield from emitter.flush()
-        self.counts[self.query].comparisons += counts.comparisons
+        self.counts[self.query].add(counts)
 
     def saved(self, segments: Iterable[Described]) -> tuple[SegmentInfo, ...]:
         """Descriptions of segments, of which those are written that are not files yet."""
@@ -191,6 +191,7 @@ class Joining:
     def _count(self, kept: Mapping[int, tuple[SegmentInfo, ...]]) -> None:
         self.report.results = sum(found.results for found in self.counts)
         self.report.comparisons = sum(found.comparisons for found in self.counts)
+        self.report.search_steps = sum(found.search_steps for found in self.counts)
         self.report.queries = [asdict(found) for found in self.counts]
         rows = [sum(info.rows for info in kept.get(side, ())) for side in (R, S)]
         self.report.stored_rows = (rows[R], rows[S])
@@ -201,6 +202,7 @@ class Joining:
     def _totals(self, more: Mapping[str, int]) -> dict[str, int]:
         gained = {
             "comparisons": self.report.comparisons,
+            "search_steps": self.report.search_steps,
             "results": self.report.results,
             "late_r": self.report.late[R],
             "late_s": self.report.late[S],

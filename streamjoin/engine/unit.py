@@ -20,7 +20,7 @@ from streamjoin.engine.state import UnitState
 from streamjoin.flow.block import Block
 from streamjoin.flow.punctuation import Punctuation
 from streamjoin.index.chain import Open, Save
-from streamjoin.index.segment import Segment
+from streamjoin.index.segment import ProbeCounts, Segment
 from streamjoin.index.table import Table
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.plan.stages import StagePlan
@@ -73,6 +73,12 @@ class QueryCounts:
 
     results: int = 0
     comparisons: int = 0
+    search_steps: int = 0
+
+    def add(self, probes: ProbeCounts) -> None:
+        """Count what probes looked at."""
+        self.comparisons += probes.comparisons
+        self.search_steps += probes.search_steps
 
 
 @dataclass(slots=True)
@@ -99,6 +105,7 @@ class UnitReport:
     stored_bytes: int = 0
     segments: int = 0
     comparisons: int = 0
+    search_steps: int = 0
     results: int = 0
     late: list[int] = field(default_factory=lambda: [0, 0])
     expired_rows: int = 0

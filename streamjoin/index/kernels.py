@@ -159,27 +159,37 @@ def limb_keys(words: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def lower_bound(values: np.ndarray, start: int, stop: int, value: int) -> int:
+def lower_bound(values: np.ndarray, start: int, stop: int, value: int) -> tuple[int, int]:
     """The first place in values[start:stop], which rise, that is not below `value`; `stop` where all are.
 
     Gallops from `start`, so that probes in rising order cost the logarithm of the step, not of the segment.
+
+    Returns:
+        (the place, values looked at).
     """
-    if start >= stop or values[start] >= value:
-        return start
+    if start >= stop:
+        return start, 0
+    looked = 1
+    if values[start] >= value:
+        return start, looked
     step = 1
     low = start
-    while low + step < stop and values[low + step] < value:
+    while low + step < stop:
+        looked += 1
+        if values[low + step] >= value:
+            break
         low += step
         step <<= 1
     high = min(low + step, stop)
     low += 1
     while low < high:
+        looked += 1
         middle = (low + high) >> 1
         if values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return low
+    return low, looked
 
 
 @kernel
@@ -197,7 +207,7 @@ def probe_segment(
     cursor: np.ndarray,
     out_probe: np.ndarray,
     out_stored: np.ndarray,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Match probes, sorted by (cell, low), with one segment's rows, sorted by (cell, key).
 
     A stored row matches when its cell is the probe's, its key is in [low, high], and its window coordinate minus the
@@ -211,7 +221,8 @@ def probe_segment(
         cursor: int64 of shape (6,), all zero at first; where to go on after the output was full.
         out_probe, out_stored: room for results.
     Returns:
-        (pairs written, stored rows compared). Call again with the same cursor while cursor[0] < number of probes.
+        (pairs written, stored rows compared, places of the index that searches looked at). Call again with the same
+        cursor while cursor[0] < number of probes.
     Cost: a gallop a probe, and one step a compared row.
     """
     n = span[2]
@@ -222,6 +233,7 @@ def probe_segment(
     has_window = window.size > 0
     found = 0
     compared = 0
+    searched = 0
     i = cursor[0]
     j = cursor[1]  # first row of the run that the probe's low allows
     run_start = cursor[2]
@@ -242,14 +254,19 @@ def probe_segment(
             if has_cells:
                 cell = probe_cells[i]
                 if run_start >= run_stop or cells[run_start] != cell:
-                    run_start = lower_bound(cells, run_stop, n, cell)
+                    run_start, looked = lower_bound(cells, run_stop, n, cell)
+                    searched += looked
                     run_stop = run_start
                     if run_start < n and cells[run_start] == cell:
-                        run_stop = lower_bound(cells, run_start, n, cell + 1) if cell < 2**63 - 1 else n
+                        run_stop = n
+                        if cell < 2**63 - 1:
+                            run_stop, looked = lower_bound(cells, run_start, n, cell + 1)
+                            searched += looked
                     j = run_start
             if has_keys:
                 # Lows rise within a cell, so the search never goes back.
-                j = lower_bound(keys, j, run_stop, probe_lows[i])
+                j, looked = lower_bound(keys, j, run_stop, probe_lows[i])
+                searched += looked
         k = cursor[5] if resumed else j if has_keys else run_start
         resumed = False
         high = probe_highs[i] if has_keys else 0
@@ -258,7 +275,7 @@ def probe_segment(
                 break
             if found == room:
                 cursor[0], cursor[1], cursor[2], cursor[3], cursor[4], cursor[5] = i, j, run_start, run_stop, 1, k
-                return found, compared
+                return found, compared, searched
             compared += 1
             if test_rows and not inside:
                 d = coordinates[k] - probe_coordinates[i]
@@ -271,4 +288,4 @@ def probe_segment(
             k += 1
         i += 1
     cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = i, j, run_start, run_stop, 0
-    return found, compared
+    return found, compared, searched

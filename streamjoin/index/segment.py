@@ -109,7 +109,7 @@ class Segment:
 
         Args:
             query: whose probes they are; its number in the job.
-            counts: gains the number of stored rows compared.
+            counts: gains what is looked at.
         """
         view = self.views[query]
         bounds = layout.window.bounds(layout.stored)
@@ -122,12 +122,13 @@ class Segment:
         while view.size and cursor[0] < probes.rows.size:
             out_probe = np.empty(_PAIRS_A_CALL, np.int64)
             out_stored = np.empty(_PAIRS_A_CALL, np.int64)
-            found, compared = probe_segment(
+            found, compared, searched = probe_segment(
                 view.cells, view.keys, tested, span,
                 probes.rows, probes.cells, probes.lows, probes.highs, probes.coordinates,
                 window, cursor, out_probe, out_stored,
             )  # fmt: skip
             counts.comparisons += compared
+            counts.search_steps += searched
             if found:
                 stored = out_stored[:found]
                 yield out_probe[:found], view.order[stored] if view.order.size else stored
@@ -135,9 +136,15 @@ class Segment:
 
 @dataclass(slots=True)
 class ProbeCounts:
-    """Work done by probes, added up."""
+    """Work done by probes, added up.
+
+    Args:
+        comparisons: stored rows compared.
+        search_steps: places of an index that searches looked at to find them.
+    """
 
     comparisons: int = 0
+    search_steps: int = 0
 
 
 def build(

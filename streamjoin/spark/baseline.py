@@ -121,6 +121,7 @@ def _report(bound: Bound, batches: list[dict[str, Any]], seconds_total: float, p
         "dead_letter_folder": None,
         "results": sum(_results(batch) for batch in batches),
         "comparisons": None,
+        "search_steps": None,
         "replication": None,
         "seconds": seconds,
         "seconds_total": seconds_total,

@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from streamjoin.spark.batchreport import BatchTimes
 
 
-def rho(results: int, comparisons: int | None) -> float | None:
-    """Processing efficiency (ESJ): outputs / comparisons; None without any."""
-    return results / comparisons if comparisons else None
+def rho(results: int, comparisons: int | None, search_steps: int = 0) -> float | None:
+    """Processing efficiency (ESJ, equations 1, 3 and 7): outputs by all that was looked at for them; None without any.
+
+    Args:
+        comparisons: stored tuples that were compared.
+        search_steps: places of an index that were looked at to find these.
+    """
+    return results / (comparisons + search_steps) if comparisons is not None and comparisons + search_steps else None
 
 
 def weighted(batches: Iterable[BatchTimes], seconds_of: Callable[[Mapping[str, float]], float]) -> dict[str, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from streamjoin.counts import add_counts
+from streamjoin.engine.unit import QueryCounts
 from streamjoin.operators.costs.handshake import imbalance
 from streamjoin.operators.reading import counted
 from streamjoin.spark.adapting import Adapting
@@ -41,6 +42,7 @@ class Progress:
     tuples_in: list[int] = field(default_factory=list)
     counts: list[dict[str, int]] = field(default_factory=list)
     comparisons: int = 0
+    search_steps: int = 0
     received: dict[str, int] = field(default_factory=dict)
     received_bytes: dict[str, int] = field(default_factory=dict)
     forwarded: dict[str, int] = field(default_factory=dict)
@@ -92,6 +94,7 @@ class Progress:
         self.state_bytes = self.segments = self.flow_rows = self.open_rows = 0
         for unit in report.units:
             self.comparisons += unit["comparisons"]
+            self.search_steps += unit["search_steps"]
             self.expired_rows += unit["expired_rows"]
             self.state_bytes += unit["stored_bytes"]
             self.segments += unit["segments"]
@@ -125,7 +128,7 @@ class Progress:
     def rename(self, before: Sequence[str], after: Sequence[str]) -> None:
         """There are other queries from now on; whoever stays keeps its counts."""
         known = dict(zip(before, self.queries, strict=True)) if self.queries else {}
-        self.queries = [known.get(name, {"results": 0, "comparisons": 0}) for name in after]
+        self.queries = [known.get(name, asdict(QueryCounts())) for name in after]
 
     def _add_imbalances(self, units: Sequence[Mapping[str, Any]]) -> None:
         for stream, (total, most, _) in enumerate(self.imbalances):
@@ -144,10 +147,12 @@ class Progress:
     def _add_unit(self, unit: dict[str, Any]) -> None:
         known = self.units.setdefault(
             unit["unit"],
-            {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "results": 0, "received": 0,
-             "received_bytes": 0, "stored_bytes_max": 0, "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
+            {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "search_steps": 0,
+             "results": 0, "received": 0, "received_bytes": 0, "stored_bytes_max": 0,
+             "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
         )  # fmt: skip
         known["comparisons"] += unit["comparisons"]
+        known["search_steps"] += unit["search_steps"]
         known["results"] += unit["results"]
         known["received"] += sum(unit["received"].values())
         known["received_bytes"] += sum(unit["received_bytes"].values())

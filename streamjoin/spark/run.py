@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamjoin.engine.unit import QueryCounts
 from streamjoin.errors import InputError
 from streamjoin.explain.drift import drift
 from streamjoin.explain.order import ordered
@@ -210,8 +211,9 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "dead_letter_folder": str(job.dead_letters),
         "results": progress.results,
         "comparisons": progress.comparisons,
+        "search_steps": progress.search_steps,
         "comparisons_per_tuple": progress.comparisons / arrived if arrived else 0.0,
-        "rho": rho(progress.results, progress.comparisons),
+        "rho": rho(progress.results, progress.comparisons, progress.search_steps),
         "replication": received / arrived if arrived else 0.0,
         "seconds": seconds,
         "seconds_total": seconds_total,
@@ -332,10 +334,10 @@ def _by_query(bound: Bound, progress: Progress) -> dict[str, Any]:
     """What each query had, where there are several."""
     if not bound.single:
         return {}
-    counted = progress.queries or [{"results": 0, "comparisons": 0} for _ in bound.single]
+    counted = progress.queries or [asdict(QueryCounts()) for _ in bound.single]
     return {
         "queries": {
-            query.name: {**counts, "rho": rho(counts["results"], counts["comparisons"])}
+            query.name: {**counts, "rho": rho(counts["results"], counts["comparisons"], counts["search_steps"])}
             for query, counts in zip(bound.single, counted, strict=True)
         }
     }

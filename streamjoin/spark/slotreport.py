@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from streamjoin.engine.slot import SlotStep
-from streamjoin.engine.unit import UnitReport
+from streamjoin.engine.unit import QueryCounts, UnitReport
 from streamjoin.plan.stages import Flow, Plan, Stage, answered_by, entry_of, is_divided, parts_at
 from streamjoin.spec.job import Job
 from streamjoin.state.root import ObjectRoot
@@ -87,11 +87,11 @@ def _of_stream(stage: Stage, stream: int, by_side: Sequence[Any], elsewhere: Any
 def _by_query(plan: Plan, stage: int, unit: UnitReport) -> list[dict[str, int]]:
     """What each query had of a unit: of one that feeds other stages its comparisons alone, each query that it is of."""
     answered = answered_by(plan, stage)
-    found = [{"results": 0, "comparisons": 0} for _ in plan.queries]
+    found = [asdict(QueryCounts()) for _ in plan.queries]
     for part in parts_at(plan, stage):
         if len(part.names) > 1:
             found[part.first_query : part.first_query + len(part.names)] = [dict(one) for one in unit.queries]
         else:
             results = unit.results if answered else 0
-            found[part.first_query] = {"results": results, "comparisons": unit.comparisons}
+            found[part.first_query] = asdict(QueryCounts(results, unit.comparisons, unit.search_steps))
     return found

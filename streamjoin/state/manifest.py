@@ -47,6 +47,7 @@ def dump(state: UnitState, report: UnitReport) -> bytes:
                 "received": report.received,
                 "received_bytes": report.received_bytes,
                 "comparisons": report.comparisons,
+                "search_steps": report.search_steps,
                 "results": report.results,
                 "late": list(report.late),
                 "expired_rows": report.expired_rows,

@@ -16,7 +16,8 @@ from backend.catalog.models import Report
 from backend.metrics import FRESH_US
 
 BODY = {
-    "totals": {"batches": 3, "tuples": 100, "results": 7, "comparisons": 14}, "tuples_per_second": 50.0,
+    "totals": {"batches": 3, "tuples": 100, "results": 7, "comparisons": 14, "search_steps": 30},
+    "tuples_per_second": 50.0,
     "state_bytes": 4096, "live_tuples": {"a": 1, "b": 2}, "segments": 2, "batch_ms": {"p50": 1, "p95": 250, "max": 300},
     "late": {"a": 0, "b": 1}, "dead_letters": {"a": 0, "b": 0}, "dropped_reports": 0, "lag_ms": {"a": 10, "b": 1500},
 }  # fmt: skip
@@ -48,6 +49,7 @@ def test_the_newest_report_of_each_job_is_shown(api: TestClient, app: FastAPI) -
     name = (job["name"],)
     assert found["streamjoin_join_results_total"] == {name: 7.0}
     assert found["streamjoin_join_comparisons_total"] == {name: 14.0}
+    assert found["streamjoin_join_search_steps_total"] == {name: 30.0}
     assert found["streamjoin_state_bytes"] == {name: 4096.0}
     assert found["streamjoin_open_rows"] == {name: 7.0}
     assert "streamjoin_ring_best_nodes" not in found and "streamjoin_ring_step_seconds" not in found

@@ -37,7 +37,7 @@ def report(batch: int, units: int, rows: int) -> dict[str, Any]:
         {
             "unit": unit, "label": f"{'RS'[unit % 2]}{unit}", "received": {"store": 40, "probe": 60, "both": 0},
             "received_bytes": {"store": 4000, "probe": 6000, "both": 0}, "stored_rows": [1000 + (unit + batch) % 97, 0],
-            "stored_bytes": 64_000 + 640 * ((unit + batch) % 97), "segments": 12, "comparisons": 5_000,
+            "stored_bytes": 64_000 + 640 * ((unit + batch) % 97), "segments": 12, "comparisons": 5_000, "search_steps": 9_000,
             "results": rows // units, "late": [0, 0], "expired_rows": 40, "marks_us": [batch * 1_000_000] * 2,
             "seconds": {"probe": 0.1, "store": 0.05, "expire": 0.01},
         }

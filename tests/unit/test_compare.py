@@ -183,7 +183,8 @@ def test_the_largest_state_is_remembered_in_tuples_too() -> None:
     progress = Progress()
     for stored in ([30, 5], [80, 0], [10, 10]):
         unit = {
-            "unit": 0, "label": "R0", "comparisons": 0, "results": 0, "expired_rows": 0, "stored_rows": stored,
+            "unit": 0, "label": "R0", "comparisons": 0, "search_steps": 0, "results": 0,
+            "expired_rows": 0, "stored_rows": stored,
             "stored_bytes": sum(stored), "segments": 1, "late": [0, 0], "received": {}, "received_bytes": {},
             "queries": [], "seconds": {}, "waiting_results": stored[1], "open_rows": stored[0],
             "unmatched_rows": 2, "late_after_final": 1,
@@ -200,7 +201,8 @@ def test_the_imbalance_of_a_stream_is_that_of_the_stage_which_stores_it() -> Non
     for loads in ([(0, 3, 9), (0, 1, 0), (1, 0, 5)], [(0, 2, 0), (0, 2, 0), (1, 0, 5)]):
         units = [
             {
-                "unit": number, "label": "C0", "stage": stage, "comparisons": 0, "results": 0, "expired_rows": 0,
+                "unit": number, "label": "C0", "stage": stage, "comparisons": 0, "search_steps": 0, "results": 0,
+                "expired_rows": 0,
                 "stored_rows": [first, 0 if stage == 0 else second], "stored_bytes": 0, "segments": 1, "late": [0, 0],
                 "received": {}, "received_bytes": {}, "queries": [], "seconds": {}, "waiting_results": 0,
                 "open_rows": 0, "unmatched_rows": 0, "late_after_final": 0,

@@ -22,7 +22,8 @@ NAMES = ("auction", "bid")
 
 def unit(number: int, rng: random.Random) -> dict[str, Any]:
     return {
-        "unit": number, "label": f"r{number}", "comparisons": rng.randrange(1000), "results": rng.randrange(100),
+        "unit": number, "label": f"r{number}", "comparisons": rng.randrange(1000), "search_steps": rng.randrange(1000),
+        "results": rng.randrange(100),
         "received": {"store": rng.randrange(9), "probe": rng.randrange(9), "both": 0},
         "received_bytes": {"store": rng.randrange(999), "probe": rng.randrange(999), "both": 0},
         "stored_rows": [rng.randrange(99), rng.randrange(99)], "stored_bytes": rng.randrange(10**6), "segments": 3,
@@ -83,7 +84,7 @@ def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     tuples = sum(one.intake[side]["rows"] for one in given for side in (0, 1))
     assert body["tuples_per_second"] == tuples / 2
     assert body["results"] == sum(one.results for one in given)
-    assert body["rho"] == body["results"] / body["comparisons"]
+    assert body["rho"] == body["results"] / (body["comparisons"] + body["search_steps"])
     assert body["dead_letters"] == {"auction": 3, "bid": 0}
     assert body["null_keys"] == {"auction": 0, "bid": 6}
     assert body["marks_us"] == {"auction": NOW, "bid": None}

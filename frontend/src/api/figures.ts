@@ -11,6 +11,8 @@ export interface Unit {
   /** The number of its stage, from 1. */
   stage: number;
   comparisons: number;
+  /** Places of an index that were looked at; 0 in reports of older drivers. */
+  searchSteps: number;
   results: number;
   received: number;
   storedRows: number;
@@ -97,6 +99,7 @@ function unitOf(value: unknown): Unit {
     label: typeof unit.label === 'string' ? unit.label : '',
     stage: numberOrNull(unit.stage) ?? 1,
     comparisons: number(unit.comparisons),
+    searchSteps: number(unit.search_steps),
     results: number(unit.results),
     received: number(unit.received),
     storedRows: number(unit.stored_rows),

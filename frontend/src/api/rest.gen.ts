@@ -4447,6 +4447,11 @@ export interface components {
              */
             comparisons?: number;
             /**
+             * Search Steps
+             * @default 0
+             */
+            search_steps?: number;
+            /**
              * Results
              * @default 0
              */

@@ -156,5 +156,5 @@ PANELS = (
           _predicted("memory_bytes", MEBIBYTE)),
     Panel("live tuples at the peak", _of("state_rows_max"), _short),
     Panel("comparisons (predicted: nested loop)", _of("comparisons"), _short, _predicted("comparisons")),
-    Panel("rho, results a comparison", _of("rho"), "{:.3f}".format),
+    Panel("rho, results by what is looked at", _of("rho"), "{:.3f}".format),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamjoin.engine.clocks import clock_after
 from streamjoin.engine.routing import STORE
 from streamjoin.engine.state import Table, UnitState
-from streamjoin.engine.unit import UnitReport, Work
+from streamjoin.engine.unit import QueryCounts, UnitReport, Work
 from streamjoin.flow import portions
 from streamjoin.flow.block import TS, Block
 from streamjoin.flow.punctuation import StreamClock
@@ -137,7 +137,7 @@ class Keeping:
         self.report.stored_rows = (sum(info.rows for info in infos),)
         self.report.stored_bytes = sum(info.bytes for info in infos)
         self.report.segments = len(infos)
-        self.report.queries = [{"results": self.report.results, "comparisons": 0}]
+        self.report.queries = [asdict(QueryCounts(self.report.results))]
         if self.work.unit.number == 0:
             self.report.folded = self._folded()
         if self.report.late[0]:

@@ -84,7 +84,7 @@ class LookupStep:
             yield from one_sided(query, R, some.rows, some.ts_us)
         elif R in query.kind.preserved:
             yield from self._alone(query, block.take(np.nonzero(~matched)[0]), table.version)
-        self.joining.counts[0].comparisons += counts.comparisons
+        self.joining.counts[0].add(counts)
 
     def _alone(self, query: JoinPlan, block: Block, version: int) -> Iterator[pa.RecordBatch]:
         """Rows that nothing in the relation matches."""

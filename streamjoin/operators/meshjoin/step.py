@@ -95,7 +95,7 @@ class MeshStep:
         for rows in self.report.timed(self._found(), self._work.seconds):
             counted.results += rows.num_rows
             yield rows
-        counted.comparisons += self.joined.counts.comparisons
+        counted.add(self.joined.counts)
         self._finish()
 
     def _found(self) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import pyarrow as pa
 
@@ -96,8 +97,9 @@ class Meeting:
             begun_s = spent.now_s()
         found_anyway_s = len(segments) * (SEGMENT_S + len(block) * LOOK_UP_S)
         spent.since(begun_s, COMPARED, counts.comparisons, found_anyway_s)
-        self.origins[origin].comparisons += counts.comparisons
+        self.origins[origin].add(counts)
         self.report.comparisons += counts.comparisons
+        self.report.search_steps += counts.search_steps
 
     def finish(self) -> dict[str, int]:
         """Completes the report; gives the counters of the next state."""
@@ -105,10 +107,11 @@ class Meeting:
         report.marks_us = tuple(clock.mark_us for clock in self.clocks)
         report.output_mark_us = lowest_mark_us(report.marks_us)
         report.ended = all(clock.ended for clock in self.clocks)
-        report.queries = [{"results": report.results, "comparisons": report.comparisons}]
+        report.queries = [asdict(QueryCounts(report.results, report.comparisons, report.search_steps))]
         report.count_received(self.work.given.blocks)
         gained = {
             "comparisons": report.comparisons,
+            "search_steps": report.search_steps,
             "results": report.results,
             "late": sum(report.late),
             "expired_rows": report.expired_rows,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,7 +41,46 @@ def test_is_sorted_sees_every_fall(values: np.ndarray) -> None:
 def test_lower_bound_is_searchsorted_from_where_it_starts(values: np.ndarray, value: int, start: int) -> None:
     start = min(start, values.size)
     expected = start + np.searchsorted(values[start:], value)
-    assert lower_bound(values, start, values.size, np.int64(value)) == expected
+    found, looked = lower_bound(values, start, values.size, np.int64(value))
+    assert found == expected
+    away = found - start
+    assert (looked == 0) == (start == values.size) and looked <= 2 * (away + 1).bit_length() + 1
+
+
+class Watched(np.ndarray):
+    """An array that counts how often one of its values is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        Watched.looks += 1
+        return super().__getitem__(place)
+
+
+@given(numbers.map(np.sort), INT64, st.integers(0, 60))
+@settings(max_examples=100, deadline=None)
+def test_what_a_search_looks_at_is_counted_one_by_one(values: np.ndarray, value: int, start: int) -> None:
+    Watched.looks = 0
+    _, looked = lower_bound.py_func(values.view(Watched), min(start, values.size), values.size, value)
+    assert looked == Watched.looks
+
+
+@pytest.mark.parametrize(
+    ("has_cells", "has_keys", "least", "most"),
+    [(False, False, 0, 0), (True, False, 1_000, 4_000), (False, True, 1_000, 3_000)],
+)
+def test_an_index_is_searched_for_each_probe_and_a_scan_searches_nothing(
+    has_cells: bool, has_keys: bool, least: int, most: int
+) -> None:
+    """A thousand probes in order, of a thousand stored rows, each with a key of its own."""
+    own, room = np.arange(1_000), np.empty(2_000_000, np.int64)
+    found, compared, searched = probe_segment(
+        own if has_cells else EMPTY, own if has_keys else EMPTY, EMPTY, np.array([0, 0, 1_000]), own,
+        own if has_cells else EMPTY, own if has_keys else EMPTY, own if has_keys else EMPTY, EMPTY,
+        EMPTY, np.zeros(6, np.int64), room, room.copy(),
+    )  # fmt: skip
+    assert found == compared == (1_000 if has_cells or has_keys else 1_000_000)
+    assert least <= searched <= most
 
 
 def test_mix_is_one_to_one_and_spreads_neighbours() -> None:
@@ -103,7 +144,7 @@ def test_probe_segment_finds_what_a_nested_loop_finds_whatever_room_it_has(
     found: list[tuple[int, int]] = []
     while cursor[0] < len(probes):
         out = np.empty(room, np.int64), np.empty(room, np.int64)
-        count, compared = probe_segment(
+        count, compared, _ = probe_segment(
             cells if has_cells else EMPTY,
             keys if has_keys else EMPTY,
             places if window else EMPTY,
@@ -127,7 +168,7 @@ def test_a_segment_wholly_inside_the_window_is_not_checked_row_by_row() -> None:
     # The coordinates given for the check are wrong on purpose: inside the span nobody may look at them.
     wrong = np.full(3, 10**9)
     out = np.empty(9, np.int64), np.empty(9, np.int64)
-    count, _ = probe_segment(
+    count, _, _ = probe_segment(
         EMPTY, EMPTY, wrong, np.array([10, 12, 3]), np.arange(1), EMPTY, EMPTY, EMPTY, np.array([11]),
         np.array([-1, 1]), np.zeros(6, np.int64), *out,
     )  # fmt: skip
@@ -138,7 +179,7 @@ def test_a_segment_wholly_inside_the_window_is_not_checked_row_by_row() -> None:
 def test_rows_of_a_segment_outside_the_window_are_not_compared(at: int, compared: int) -> None:
     places = np.array([10, 11, 12])
     out = np.empty(9, np.int64), np.empty(9, np.int64)
-    _, looked = probe_segment(
+    _, looked, _ = probe_segment(
         EMPTY, EMPTY, places, np.array([10, 12, 3]), np.arange(1), EMPTY, EMPTY, EMPTY, np.array([at]),
         np.array([-1, 1]), np.zeros(6, np.int64), *out,
     )  # fmt: skip

@@ -40,7 +40,8 @@ def test_relations_that_are_read_anew_meanwhile_are_told() -> None:
 def joined(number: int, tuples: int) -> dict[str, Any]:
     """What a unit tells that joined so many tuples with a relation, or had none to join."""
     unit = {
-        "unit": number, "label": f"L{number}", "comparisons": 0, "results": 0, "expired_rows": 0, "stored_bytes": 0,
+        "unit": number, "label": f"L{number}", "comparisons": 0, "search_steps": 0, "results": 0,
+        "expired_rows": 0, "stored_bytes": 0,
         "segments": 0, "open_rows": 0, "unmatched_rows": 0, "late_after_final": 0, "waiting_results": 0,
         "late": [0, 0], "stored_rows": [0, 0], "received": {}, "received_bytes": {}, "queries": [],
         "seconds": {"probe": 0.5, "store": 0.0, "expire": 0.0},

@@ -82,7 +82,7 @@ function Rates({ job, reports }: Pick<JobStatsProps, 'job' | 'reports'>) {
       <Stat
         label="Results out"
         value={formatRate(now?.resultsPerS)}
-        note={isApproximate(reports) ? <Approximate /> : `ρ ${formatRatio(now?.rho)} a comparison`}
+        note={isApproximate(reports) ? <Approximate /> : `ρ ${formatRatio(now?.rho)} of what is looked at`}
       />
       <Stat label="Latency" value={formatDuration(now?.batchMs.p50)} note={`p95 ${formatDuration(now?.batchMs.p95)}`} />
     </>

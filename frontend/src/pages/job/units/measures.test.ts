@@ -9,7 +9,7 @@ const report = reportOf({
   figures: {
     seconds: 2,
     units: [
-      { unit: 0, label: 'R0', received: 10, comparisons: 4, results: 1, stored_bytes: 5 },
+      { unit: 0, label: 'R0', received: 10, comparisons: 1, search_steps: 3, results: 1, stored_bytes: 5 },
       { unit: 1, label: 'R1', received: 30, comparisons: 0, results: 0, stored_bytes: 5 },
     ],
   },
@@ -19,7 +19,7 @@ test('counts of a span are rates, and the largest is compared with the mean', ()
   expect(measured(report, MEASURES.received)).toEqual({ values: [5, 15], most: 15, skew: 1.5, peak: 1 });
 });
 
-test('a unit that compared nothing has no rho, and is not part of the mean', () => {
+test('rho is of comparisons and search steps; a unit that looked at nothing has none, and is not part of the mean', () => {
   expect(measured(report, MEASURES.rho)).toEqual({ values: [0.25, null], most: 0.25, skew: 1, peak: 0 });
 });
 

@@ -17,8 +17,11 @@ export const MEASURES = {
   bytes: { label: 'Memory', of: (unit: Unit) => unit.storedBytes, format: formatBytes },
   comparisons: { label: 'Comparisons', of: perSecond((unit) => unit.comparisons), format: formatRate },
   rho: {
-    label: 'ρ, results a comparison',
-    of: (unit: Unit) => (unit.comparisons > 0 ? unit.results / unit.comparisons : null),
+    label: 'ρ, results by what is looked at',
+    of: (unit: Unit) => {
+      const lookedAt = unit.comparisons + unit.searchSteps;
+      return lookedAt > 0 ? unit.results / lookedAt : null;
+    },
     format: formatRatio,
   },
   results: { label: 'Results', of: perSecond((unit) => unit.results), format: formatRate },
