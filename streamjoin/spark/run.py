@@ -213,6 +213,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "comparisons": progress.comparisons,
         "search_steps": progress.search_steps,
         "comparisons_per_tuple": progress.comparisons / arrived if arrived else 0.0,
+        "search_steps_per_tuple": progress.search_steps / arrived if arrived else 0.0,
         "rho": rho(progress.results, progress.comparisons, progress.search_steps),
         "replication": received / arrived if arrived else 0.0,
         "seconds": seconds,

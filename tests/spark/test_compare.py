@@ -59,8 +59,9 @@ def test_operators_side_by_side_agree_and_their_figures_fit_together(given: Hist
         assert 0 < row["visiting_ms"]["p50"] <= row["latency_ms"]["p50"]
         for name in ("latency_ms", "visiting_ms"):
             assert all(low <= high for low, high in pairwise(row[name][part] for part in ("p50", "p95", "max")))
-        assert row["rho"] == row["results"] / row["comparisons"]
         assert row["comparisons_per_tuple"] == row["comparisons"] / sum(row["tuples_in"].values())
+        assert row["search_steps_per_tuple"] == row["search_steps"] / sum(row["tuples_in"].values()) > 0
+        assert row["rho"] == row["results"] / (row["comparisons"] + row["search_steps"])
         assert row["comparisons"] < found["comparisons"], "an index compares less than a nested loop"
         assert row["order_delay_ms"] is None
         assert row["dead_letter_folder"] is None

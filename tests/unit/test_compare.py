@@ -31,7 +31,8 @@ Row = dict[str, Any]
 def row(operator: str, **changed: Any) -> Row:
     figures = {
         "operator": operator, "tuples_per_second": 12_345.6, "results": 700, "comparisons": 1_400, "rho": 0.5,
-        "comparisons_per_tuple": 0.7, "replication": 2.0, "latency_ms": {"p50": 40, "p95": 1_000, "max": 1_001},
+        "comparisons_per_tuple": 0.7, "search_steps_per_tuple": 3.25, "replication": 2.0,
+        "latency_ms": {"p50": 40, "p95": 1_000, "max": 1_001},
         "order_delay_ms": None, "state_bytes_max": 3 << 20, "state_rows_max": 65_432, "stopped": False,
         "predicted": {"replication": 2.5, "memory_bytes": 2 << 20, "comparisons": 140_000},
     }  # fmt: skip
@@ -50,9 +51,9 @@ def test_every_measure_stands_under_its_title() -> None:
     head, first, second = measured.splitlines()
     assert head.split() == [
         "operator", "tuples/s", "results", "latency", "p50", "p95", "order", "p50", "p95", "compared", "a", "tuple",
-        "rho", "live", "tuples",
+        "searched", "a", "tuple", "rho", "live", "tuples",
     ]  # fmt: skip
-    assert first.split() == ["biclique", "12,346", "700", "40", "ms", "1,000", "ms", "-", "-", "0.70", "0.500",
+    assert first.split() == ["biclique", "12,346", "700", "40", "ms", "1,000", "ms", "-", "-", "0.70", "3.25", "0.50",
                              "65,432"]  # fmt: skip
     assert len(head) == len(first) == len(second)
     head, first, _ = predicted.splitlines()
@@ -176,7 +177,7 @@ def test_tuples_stand_in_where_there_are_no_results() -> None:
 
 
 def test_rho_needs_a_comparison() -> None:
-    assert (rho(5, 10), rho(0, 10), rho(0, 0), rho(5, None)) == (0.5, 0.0, None, None)
+    assert (rho(5, 10), rho(5, 10, 10), rho(0, 10), rho(0, 0), rho(5, None)) == (0.5, 0.25, 0.0, None, None)
 
 
 def test_the_largest_state_is_remembered_in_tuples_too() -> None:

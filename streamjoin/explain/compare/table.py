@@ -150,7 +150,8 @@ COLUMNS = (
     Column("order p50", _of("order_delay_ms", _ms, "p50")),
     Column("p95", _of("order_delay_ms", _ms, "p95")),
     Column("compared a tuple", _of("comparisons_per_tuple", _share)),
-    Column("rho", _of("rho", "{:.3f}".format)),
+    Column("searched a tuple", _of("search_steps_per_tuple", _share)),
+    Column("rho", _of("rho", _share)),
     Column("live tuples", _of("state_rows_max", _whole)),
 )
 PAIRS = (
