@@ -82,8 +82,8 @@ def looked(query: str, streams: Mapping[str, pa.RecordBatch]) -> Ways:
     return found
 
 
-def run(plan: Plan, streams: Sequence[pa.RecordBatch], operator: Mapping[str, Any] = BICLIQUE) -> float:
-    """Seconds of a processor that all batches take.
+def run(plan: Plan, streams: Sequence[pa.RecordBatch], operator: Mapping[str, Any] = BICLIQUE) -> tuple[float, int]:
+    """Seconds of a processor that all batches take, and how many results there are.
 
     Args:
         plan: a tree; a ring is planned from it.
@@ -93,7 +93,7 @@ def run(plan: Plan, streams: Sequence[pa.RecordBatch], operator: Mapping[str, An
     planned_for = registry.planned(name, knobs, plan, 1)
     states = [MemoryStates() for _ in planned_for.stages]
     loop = Loop(planned_for, registry.build_all(name, knobs, planned_for, 1), lambda stage: states[stage], 1)
-    begun_s = time.process_time()
+    begun_s, results = time.process_time(), 0
     for number in range(BATCHES):
         ends = [np.searchsorted(rows.column("ts").to_numpy(), (number + np.arange(2)) * SPAN_S * 1e6 / BATCHES)
                 for rows in streams]  # fmt: skip
@@ -101,10 +101,9 @@ def run(plan: Plan, streams: Sequence[pa.RecordBatch], operator: Mapping[str, An
             [rows.slice(int(first), int(last - first))] for rows, (first, last) in zip(streams, ends, strict=True)
         ]
         brought = Brought(pieces, 1_000_000 * number)
-        for _ in loop.batch(brought):
-            pass
+        results += sum(rows.num_rows for _, rows in loop.batch(brought))
         loop.commit(brought)
-    return time.process_time() - begun_s
+    return time.process_time() - begun_s, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +142,9 @@ def run_ways(
     """Run trees and rings of a query in turn, so that what else the machine does meets all of them; the best of tries.
 
     None where fewer than two of them are predicted to look at no more than `pairs_max` pairs.
+
+    Raises:
+        AssertionError: two ways differ in how many results they have.
     """
     every = [way for way in looked(query, streams).found if not way.is_baseline]
     ways = [way for way in every if way.cost.looked_at_per_s * SPAN_S < pairs_max]
@@ -152,7 +154,8 @@ def run_ways(
     plans = [planned(query, streams, _tree(way)) for way in ways]
     turns = [[run(plan, rows, {**BICLIQUE, **way.operator}) for plan, way in zip(plans, ways, strict=True)]
              for _ in range(tries)]  # fmt: skip
-    took_s = [min(of_way) for of_way in zip(*turns, strict=True)]
+    took_s = [min(seconds for seconds, _ in of_way) for of_way in zip(*turns, strict=True)]
+    assert len({results for turn in turns for _, results in turn}) == 1, f"ways differ in their results: {query}"
     of_auto = taken(every)
     return Ran(ways, took_s, of_auto if of_auto in ways else None)
 

@@ -130,6 +130,8 @@ def three_streams(part: Part) -> str:
     workload, two = part["workload"], part.get("two_joins") or {"median": None, "pairs": []}
     in_time = reached(two["median"], TWO_JOINS_TARGET, below=True)
     no_flink = f": {one_line(part['no_flink'])}" if part.get("no_flink") else ""
+    notes = part["runs"].get(FLINK, {}).get("notes", ())
+    checkpoints = "".join(f"; {note}" for note in notes if note.startswith("checkpoints"))
     rows = [
         [name, number(run.get("rate_measured")), number(run.get("rate_all")), number(run.get("results")), right(run)]
         for name, run in part["runs"].items()
@@ -141,8 +143,9 @@ def three_streams(part: Part) -> str:
 
 - {SPARK_TARGET:g} times {SPARK} was the aim: {reached(part["spark"], SPARK_TARGET)}, {times(part["spark"])}.
 - At most {TWO_JOINS_TARGET:g} times the time of two joins of two, one after the other on the same input, was the aim:
-  {in_time}, {number(two["median"], ".2f")} times, {spread(two["pairs"], ".2f")}.
-- Against {FLINK}: {times(part.get("flink"))}{no_flink}.
+  {in_time}, {number(two["median"], ".2f")} times, {spread(two["pairs"], ".2f")}. These are the
+  {number(two.get("rows"))} rows of `python -m benchmarks.three_way`, with the starts of its queries: one against two.
+- Against {FLINK}: {times(part.get("flink"))}{no_flink}{checkpoints}.
 
 `r.key = s.key AND s.key = t.key`, the times of any two at most {workload["window_s"]:,} s apart; {part["rows_in"]:,}
 tuples of all streams in batches of {3 * workload["rows_per_file"]:,}, {workload["keys"]:,} keys. The warm-up is the

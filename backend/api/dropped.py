@@ -6,10 +6,11 @@ from pydantic import BaseModel
 from sqlalchemy import func, select
 
 from backend.api.shapes import iso
-from backend.catalog.models import Job, Report
+from backend.catalog.models import Event, Job, Report
 from backend.context import Context
 from backend.problems import Problem
 from backend.results.service import service_of
+from backend.results.trouble import NoResults
 from streamjoin.errors import StreamJoinError
 
 
@@ -18,9 +19,9 @@ class Dropped(BaseModel):
 
     Args:
         state_at: the start of the last batch that its state has, or of the last one that its driver told of where the
-            store of its results does not answer; null where it had none.
-        results: how many rows it has found so far; they stay in the store, but are no longer the job's. Null where
-            nobody can tell.
+            store of its results does not answer; null where it has had none since it last began anew.
+        results: how many rows all its queries have found so far; they stay in the store, but are no longer the job's.
+            Null where nobody can tell.
         could_go_on: whether the job could go on with the state as it is, so that nothing but the wish drops it; null
             where the state is on a machine that this API cannot look at.
     """
@@ -37,12 +38,31 @@ def dropped_by(context: Context, job: Job, *, could_go_on: bool | None) -> Dropp
     """
     if job.generation == 0:
         return None
+    try:
+        found = [_found(context, name) for name in (job.id, *(f"{job.id}:{query}" for query in job.queries[1:]))]
+    except (Problem, StreamJoinError):  # their store is away
+        found = [(None, None)]
+    clock_us = max((clock_us for clock_us, _ in found if clock_us), default=None) or _told_us(context, job)
+    results = None if any(rows is None for _, rows in found) else sum(rows or 0 for _, rows in found)
+    return Dropped(state_at=iso(clock_us), results=results, could_go_on=could_go_on)
+
+
+def _found(context: Context, name: str) -> tuple[int | None, int | None]:
+    """When the last batch with results of a query began, and how many there are."""
     service = service_of(context)
     try:
-        with service.readers.lent(service.places.find(job.id)) as opened:
+        with service.readers.lent(service.places.find(name)) as opened:
+            opened.describe()
             head = opened.durable.refresh()
-        return Dropped(state_at=iso(head.clock_us or None), results=head.rows, could_go_on=could_go_on)
-    except (Problem, StreamJoinError):  # it has no results yet, or their store is away
-        with context.catalog.read() as session:
-            told_us = session.scalar(select(func.max(Report.at_us)).where(Report.job_id == job.id))
-        return Dropped(state_at=iso(told_us), results=None, could_go_on=could_go_on)
+    except NoResults:
+        return None, 0
+    return head.clock_us, head.rows
+
+
+def _told_us(context: Context, job: Job) -> int | None:
+    """Of which moment a driver told last, since the job last began anew."""
+    with context.catalog.read() as session:
+        began = select(Event.at_us, Event.data).where(Event.job_id == job.id, Event.kind == "job.changed")
+        begun_us = max((at_us for at_us, data in session.execute(began) if data.get("starts_anew")), default=0)
+        told = select(func.max(Report.at_us)).where(Report.job_id == job.id, Report.at_us >= begun_us)
+        return session.scalar(told)

@@ -286,6 +286,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         secrets = secrets_of(context.settings, session, inputs)
         host = host_elsewhere(session, context.settings, job)
     changes = diff(service.definition(job.spec, inputs_of(job)), service.definition(spec, inputs))
+    surely_anew = starts_anew(changes)  # whatever is stored
     if host is not None and body.start_anew:
         changes = queries_anew(changes, f"what the job has stored is on {host}, and cannot be looked at from here")
 
@@ -309,7 +310,8 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         changes = queries_anew(changes, stays.message)
         bind(anew=starts_anew(changes))
     anew = starts_anew(changes)
-    return _Changed(job, spec, inputs, changes, anew, None if host is not None and anew else not anew)
+    unknown = host is not None and anew and not surely_anew
+    return _Changed(job, spec, inputs, changes, anew, None if unknown else not anew)
 
 
 def _fits(bind: Callable[[], None]) -> bool:

@@ -83,7 +83,8 @@ class Guard:
                 await _refuse(problem, scope, send)
                 await note(self.context, problem, connection)
                 return
-            state[NOTE] = partial(note, self.context, connection=connection)
+            if scope["type"] == "websocket":
+                state[NOTE] = partial(note, self.context, connection=connection)
             await self.app(scope, receive, send)
         refused = state.get(PROBLEM)
         if isinstance(refused, Problem):

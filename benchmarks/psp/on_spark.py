@@ -34,16 +34,16 @@ def points(size: Size) -> Iterator[dict[str, Any]]:
             for number in range(size.pairs + 1):
                 here = folder / str(number)
                 here.mkdir()
-                found = {}
                 for way, operator in WAYS.items():
                     file = three_way.join_file(here, way, THREE, STREAMS, size, operator)
                     session = session or open_session(load(file))
                     seconds = three_way.turn(session, [file])
-                    found[way] = three_way.rows_of(here / way)
                     took_s[way] += [seconds] if number else []
-                if any(rows != found["tree"] for rows in found.values()):
+                wanted = three_way.rows_of(here / "tree")
+                if any(three_way.rows_of(here / way) != wanted for way in WAYS if way != "tree"):
                     raise DifferentError("the ways differ in their results")
-                results = len(found["tree"])
+                results = len(wanted)
+                del wanted  # nothing of a turn is there while the next ones are timed
         finally:
             if session is not None:
                 session.stop()

@@ -26,7 +26,7 @@ Source: *Scalable Stream Join Processing with Expensive Predicates* (EDBT 2009),
 
 ## How it is made
 
-The three run message by message: [the ring](../protocols/ring.md) without interleaving, and [ATR and
+The three run message by message: [the ring](../protocols/ring.md), and [ATR and
 CTR](../protocols/replicated.md) with one operator that spreads rows. *p* is how many stored rows match a row or a
 partial result, lambda W S in the paper. Its own workload has p of 25 to 250, which no simulation here would finish.
 A row has 15,000 bytes, as the paper's small images do, and partial results carry their rows whole. A message has 16

@@ -141,7 +141,8 @@ test('a change names the version that it is of, and says what it does before', (
     `curl -sS -X PATCH -H 'If-Match: "4"' -H 'Content-Type: application/json' ` +
       `-d '{"run":{"slots":3},"start_anew":true}' http://localhost:3000/api/v1/jobs/demo%20auctions`,
   );
-  expect(cli).toContain("streamjoin jobs update 'demo auctions' --version 4 -f - <<'JSON'\n{\n");
+  expect(cli).toContain("streamjoin jobs update 'demo auctions' --version 4 --yes -f - <<'JSON'\n{\n");
+  expect(changeJob('j', { run: { slots: 3 } }, 4).cli).toContain("streamjoin jobs update j --version 4 -f - <<'JSON'");
   expect(diffJob('j', change).cli).toContain('streamjoin jobs update j --dry-run -f -');
   expect(python).toContain('platform.jobs.change("demo auctions", version=4, run={"slots": 3}, start_anew=True)');
   expect(diffJob('j', change).python).toContain('platform.jobs.diff("j", run={"slots": 3}, start_anew=True)');

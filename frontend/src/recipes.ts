@@ -95,7 +95,10 @@ export const deleteJob = (job: string): Recipe => ({
 /** A change of one version of a job; another version is not overwritten. */
 export const changeJob = (job: string, change: JobChange, version: number): Recipe => ({
   curl: curl('PATCH', path('jobs', job), change, `-H 'If-Match: "${String(version)}"'`),
-  cli: cliFromFile(change, 'jobs', 'update', job, '--version', String(version)),
+  cli: cliFromFile(
+    change,
+    ...['jobs', 'update', job, '--version', String(version), ...(change.start_anew ? ['--yes'] : [])],
+  ),
   python: python(
     `print(platform.jobs.change(${JSON.stringify(job)}, ${keywords({ version, ...change })})["version"])`,
   ),

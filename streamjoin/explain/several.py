@@ -184,6 +184,7 @@ def ways(
     runs = stages[0] if isinstance(stages[0], Ring) else None
     given = runs.times_known if runs is not None else (known.times, frozenset[str]())
     has_ring = found.lengths is not None
+    is_even = found.lengths is not None and len(set(found.lengths)) == 1  # equation 4 has one N for all streams
     taken = resolved(*given, measured or {})
     objective = runs.objective if runs is not None else ""
     nodes = found.nodes_most if objective == "rate" else found.nodes
@@ -196,7 +197,7 @@ def ways(
         ring_terms(known, found.orders, found.nodes_most, taken) if has_ring else None,
         _changes(found.names, known, named, units),
         tuple(terms(*given, measured or {})) if has_ring else (),
-        ring_traffic(known, found.orders, nodes, taken) if has_ring else None,
+        ring_traffic(known, found.orders, nodes, taken) if is_even else None,
         runs is not None,
         objective,
     )

@@ -16,7 +16,7 @@ from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.migrate import migrate
-from backend.catalog.models import Job
+from backend.catalog.models import Job, results_name
 from backend.jobs.joinfile import result_spec
 from backend.results.memory import recent_for
 from backend.settings import Settings
@@ -78,17 +78,19 @@ class Committer:
     Args:
         memory: keep recent results in the settings' Redis, too.
         policy: when snapshots close.
+        query: of which the results are, if it is not the job's own.
     """
 
     def __init__(
         self, settings: Settings, job: Job, *, memory: bool = False, retain_us: int | None = None,
-        equality: bool = True, policy: EpochPolicy = BATCHES,
+        equality: bool = True, policy: EpochPolicy = BATCHES, query: str = "",
     ) -> None:  # fmt: skip
         code = key_code(pa.int64(), equality=equality, buckets=1)
         recent, spec = recent_for(settings, job.results_name) if memory else (None, None)
         self.recent = recent
+        name = results_name(job.id, job.incarnation, query)
         self.sink = StoreSink(
-            result_spec(settings, job), job.results_name, Description(SCHEMA, code, key_name="a.auction"), policy,
+            result_spec(settings, job), name, Description(SCHEMA, code, key_name="a.auction"), policy,
             retain_us=retain_us, recent=recent, memory=spec, retry_s=5,
         )  # fmt: skip
         self.writer = self.sink.begin("checkpoint")

@@ -16,6 +16,9 @@ from test_two_folders import incarnation_of, ran
 
 from backend.catalog.lifecycle import GIVE_UP_FAILURES, GIVEN_UP
 from backend.catalog.models import Job, Report
+from backend.results.places import Place
+from backend.results.readers import Readers
+from streamjoin.results.stores.store import StoreError
 from tests.backend.results_job import Committer
 
 ANEW = {"start_anew": True}
@@ -68,7 +71,40 @@ def test_where_no_store_says_so_the_drivers_reports_say_from_when_the_state_is(a
     given_up(app, id)
     with context_of(app).catalog.begin() as session:
         session.add(Report(job_id=id, at_us=1_700_000_000_000_000, generation=1, body={}))
-    assert seen(api)["drops"] == {"state_at": "2023-11-14T22:13:20.000Z", "results": None, "could_go_on": True}
+    told = {"state_at": "2023-11-14T22:13:20.000Z", "results": 0, "could_go_on": True}
+    assert seen(api)["drops"] == told
+    # What was told before a job began anew is not of what it would lose now.
+    assert api.patch("/api/v1/jobs/wins", json=ANEW, headers={"If-Match": "*"}).status_code == 200
+    given_up(app, id)
+    assert seen(api)["drops"] == {**told, "state_at": None}
+
+
+def test_a_store_that_is_away_says_nothing_of_results(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = created(api)["id"]
+    ran(app, context_of(app).settings, id)
+    given_up(app, id)
+
+    def away(self: Readers, place: Place, watch: Any = None) -> Any:
+        raise StoreError("it does not answer")
+
+    monkeypatch.setattr(Readers, "take", away)
+    assert seen(api)["drops"]["results"] is None
+
+
+def test_results_of_all_queries_of_a_job_are_told(api: TestClient, app: FastAPI) -> None:
+    more = "SELECT ONLINE auctions.id FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 2 SECONDS"
+    id = created(api, queries={"near": {"query": more}})["id"]
+    ran(app, context_of(app).settings, id)
+    given_up(app, id)
+    with context_of(app).catalog.read() as session:
+        job = session.get_one(Job, id)
+        for query, rows in (("", 12), ("near", 5)):
+            committer = Committer(context_of(app).settings, job, query=query)
+            committer.commit(rows)
+            committer.close()
+    assert seen(api)["drops"]["results"] == 17
 
 
 def test_a_state_that_nobody_sees_from_here_may_do_or_not(api: TestClient, app: FastAPI, tmp_path: Path) -> None:
@@ -77,6 +113,8 @@ def test_a_state_that_nobody_sees_from_here_may_do_or_not(api: TestClient, app: 
     (tmp_path / "there").mkdir()
     there = here.model_copy(update={"data": tmp_path / "there", "catalog_url": here.catalog, "worker_name": "there"})
     ran(app, there, id)
+    other = {"query": "SELECT ONLINE auctions.id FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 9 SECONDS"}
+    assert seen(api, **other)["drops"]["could_go_on"] is False, "that fits no state of the job's, wherever it is"
     given_up(app, id)
     assert seen(api)["drops"]["could_go_on"] is None
 

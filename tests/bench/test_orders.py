@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 
-from benchmarks import ring_or_tree
+from benchmarks import orders, ring_or_tree
 from benchmarks.orders import Ran, looked, made, planned, run, run_ways, taken
 from streamjoin.explain.candidates import Way
 
@@ -28,8 +29,15 @@ def test_every_tree_of_a_query_has_seconds_of_a_processor() -> None:
     query, streams = made(1)
     little = {name: rows.slice(0, 500) for name, rows in streams.items()}
     assert all(isinstance(rows, pa.RecordBatch) for rows in little.values())
-    for tree in ("[[a, b], c]", "[a, [b, c]]"):
-        assert run(planned(query, little, tree), list(little.values())) > 0
+    found = [run(planned(query, little, tree), list(little.values())) for tree in ("[[a, b], c]", "[a, [b, c]]")]
+    assert all(seconds > 0 for seconds, _ in found) and len({results for _, results in found}) == 1
+
+
+def test_ways_with_other_results_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, wrong = made(1), iter(range(1_000))
+    monkeypatch.setattr(orders, "run", lambda *_: (1.0, next(wrong)))
+    with pytest.raises(AssertionError, match="ways differ in their results"):
+        run_ways(*given, tries=1, pairs_max=1e12)
 
 
 def test_rings_are_run_beside_trees_and_what_auto_takes_is_told() -> None:

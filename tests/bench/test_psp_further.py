@@ -103,7 +103,9 @@ def test_jobs_of_a_tree_and_of_rings_have_the_same_results_and_take_turns() -> N
     assert "| ring of 4 |" in further_page.on_spark(points)
 
 
-def test_jobs_are_not_timed_for_docs_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_not_timed_for_docs_on_a_busy_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def busy() -> None:
         raise quiet.BusyError("the machine is busy")
 
@@ -113,3 +115,4 @@ def test_jobs_are_not_timed_for_docs_on_a_busy_machine(monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.argv", ["psp", "--only", "on-spark"])
     with pytest.raises(SystemExit):
         psp.main()
+    assert "nothing was simulated: the machine is busy" in capsys.readouterr().err

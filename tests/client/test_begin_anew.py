@@ -12,10 +12,17 @@ from streamjoin.errors import InputError
 STATE = {"state_at": "2026-11-28T20:00:00.000Z", "results": 1250}
 
 
+def test_a_restart_is_advised_where_it_would_do_alone() -> None:
+    for could, changes, advised in ((True, [], True), (None, [], False), (True, [{"field": "run.slots"}], False)):
+        with pytest.raises(InputError, match=r"[sS]ay --yes") as refused:
+            agree({"changes": changes, "drops": {**STATE, "could_go_on": could}}, yes=False)
+        assert ("jobs restart" in str(refused.value)) == advised
+
+
 @pytest.mark.parametrize("could", [True, None])
 def test_a_state_that_may_do_is_dropped_only_with_yes(could: bool | None, capsys: pytest.CaptureFixture[str]) -> None:
-    found: dict[str, Any] = {"starts_anew": True, "drops": {**STATE, "could_go_on": could}}
-    with pytest.raises(InputError, match=r"state of 2026-11-28T20:00:00.000Z, and 1,250 results .* say --yes"):
+    found: dict[str, Any] = {"starts_anew": True, "changes": [], "drops": {**STATE, "could_go_on": could}}
+    with pytest.raises(InputError, match=r"state of 2026-11-28T20:00:00.000Z, and 1,250 results .* [sS]ay --yes"):
         agree(found, yes=False)
     agree(found, yes=True)
     assert "1,250 results" in capsys.readouterr().err

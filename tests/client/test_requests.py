@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse
@@ -116,6 +118,18 @@ def test_a_start_has_been_waited_for_once_its_first_batch_is_committed(patient: 
         patient.jobs.restart("j", wait_s=0.2)
     stand_in.faults = [runs]
     assert patient.jobs.wait("j", ["running"], wait_s=3)["generation"] == 2, "unless nobody asks for a batch"
+
+
+def test_a_start_whose_event_is_forgotten_is_known_by_its_steps(patient: Client, stand_in: StandIn) -> None:
+    def running() -> JSONResponse:
+        told: dict[str, Any] = json.loads(seen_as("running", "running", 2, batches=0)().body)
+        told["last_run"] = {"generation": 2, "steps": {"launch": 0.1, "first_batch": 0.9}}
+        return JSONResponse(told)
+
+    stand_in.faults = [running]
+    assert patient.jobs.wait("j", ["running"], wait_s=3)["last_start"] is None
+    stand_in.faults = [seen_as("starting", "running", 1, batches=0), running]
+    assert patient.jobs.start("j", wait_s=1)["last_start"] is None
 
 
 def test_a_start_with_nothing_to_read_is_waited_for_until_its_driver_has_looked(

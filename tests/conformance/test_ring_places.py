@@ -17,7 +17,7 @@ from streamjoin.state.store import StateStore
 
 from .ring_nodes import Script, random_script
 from .test_ring import CHAIN, DELAY_US, NAMES, Condition, Rows, Run, any_join, cut, rows_of, text_of
-from .test_ring_adaptive import Adaptive, steady
+from .test_ring_adaptive import Adaptive
 
 Place = tuple[int, SegmentInfo]
 """A node, and a segment that its manifest names."""
@@ -151,13 +151,21 @@ def test_a_shift_writes_no_file_of_rows(tmp_path: Path) -> None:
 
 
 def test_segments_are_listed_by_age_and_one_that_straddles_the_end_of_its_slice_stays(tmp_path: Path) -> None:
-    at, nodes, batches = 30, 3, 45
-    _, _, run = steady(tmp_path, {at: (1, PASSIVE)}, batches, nodes=nodes)
-    straddle = 0
-    for number, node in run.states().items():
-        for stream in range(3):
-            infos = node.at_rest.get(stream, ())
-            newest = [info.ts_max_us for info in infos]
-            assert newest == sorted(newest), f"node {number}: oldest first"
-            straddle += any(info.ts_min_us < info.ts_max_us for info in infos)
-    assert straddle
+    """A segment is sent on when all of it is past the end, and not before."""
+    reach_us, nodes, straddle = 90, 3, 0
+    run = Run(text_of(3, CHAIN, (reach_us,) * 3), tmp_path, nodes=nodes)
+    for batch in range(40):
+        rows = [{"ts": 10 * batch + at, "id": 10 * batch + at, "k": batch, "x": 0} for at in range(10)]
+        run.batch(next(cut([rows] * 3, 1)))
+        mark_us = 10 * batch - 1 - DELAY_US  # before the batch
+        for number, node in nodes_of(run).items():
+            end_us = mark_us - (number + 1) * reach_us // nodes
+            for stream in range(3):
+                infos = node.at_rest.get(stream, ())
+                newest = [info.ts_max_us for info in infos]
+                assert newest == sorted(newest), f"node {number}: oldest first"
+                assert all(one > end_us for one in newest), f"node {number}: all of it is past the end, and stays"
+                straddle += sum(info.ts_min_us <= end_us < info.ts_max_us for info in infos)
+            sent = [info for infos in node.sent.values() for info in infos]
+            assert all(info.ts_max_us <= end_us for info in sent), f"node {number}: some of it is not past the end"
+    assert straddle > 30

@@ -26,7 +26,7 @@ from streamjoin.spec.joinfile import parse
 from streamjoin.spec.prepare import bind
 from tests.conformance.histories import history
 from tests.conformance.test_ordering import BATCHES
-from tests.servers.process import ServerProcess
+from tests.servers.process import ServerProcess, comes_true
 from tests.servers.spark import SparkCluster
 
 from . import test_three_streams as three_streams
@@ -64,6 +64,11 @@ def test_blocks_come_to_the_partition_of_their_slot(session: SparkSession, slots
     assert not before.is_cached
 
 
+def kept(session: SparkSession) -> list[int]:
+    """By what is kept, how many partitions of it are; Spark tells of them a little later."""
+    return [one.numCachedPartitions() for one in session.sparkContext._jsc.sc().getRDDStorageInfo()]
+
+
 def test_anchors_are_as_small_after_many_executors_have_come(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,8 +80,7 @@ def test_anchors_are_as_small_after_many_executors_have_come(
         anchored.look()
         assert anchored._anchors is not None and anchored._anchors is not before
         assert [before is None or not before.is_cached, anchored._anchors.is_cached] == [True, True]
-        kept = [one.numCachedPartitions() for one in session.sparkContext._jsc.sc().getRDDStorageInfo()]
-        assert kept == [3], "those of now, all of them, are kept and no others"
+        assert comes_true(lambda: kept(session) == [3], 10.0), "those of now, all of them, are kept and no others"
         java = anchored._anchors._jdf
         plan = java.queryExecution().logical().treeString()
         sizes.append((plan.count("\n"), java.rdd().toDebugString().count("\n")))

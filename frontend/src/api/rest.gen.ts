@@ -1514,9 +1514,9 @@ export interface components {
          *
          *     Args:
          *         state_at: the start of the last batch that its state has, or of the last one that its driver told of where the
-         *             store of its results does not answer; null where it had none.
-         *         results: how many rows it has found so far; they stay in the store, but are no longer the job's. Null where
-         *             nobody can tell.
+         *             store of its results does not answer; null where it has had none since it last began anew.
+         *         results: how many rows all its queries have found so far; they stay in the store, but are no longer the job's.
+         *             Null where nobody can tell.
          *         could_go_on: whether the job could go on with the state as it is, so that nothing but the wish drops it; null
          *             where the state is on a machine that this API cannot look at.
          */

@@ -35,7 +35,9 @@ def agree(found: Mapping[str, Any], *, yes: bool) -> None:
     if drops["could_go_on"] is False or yes:
         warn(dropped_text(drops))
         return
-    raise InputError(f"{dropped_text(drops)}. `streamjoin jobs restart` goes on with it; say --yes to drop it")
+    would_do = drops["could_go_on"] and not found["changes"]
+    way_out = "`streamjoin jobs restart` goes on with it; say" if would_do else "Say"
+    raise InputError(f"{dropped_text(drops)}. {way_out} --yes to drop it")
 
 
 def dropped_text(drops: Mapping[str, Any]) -> str:

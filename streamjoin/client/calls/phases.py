@@ -16,6 +16,8 @@ from streamjoin.client.steps import Exchange, Pause, Request
 LOOK_S = 0.5
 LOOK = "first_look"
 """The step of a start whose driver has looked at the streams and found nothing to read yet."""
+FIRST_BATCH = "first_batch"
+"""That of one that has committed a batch; the event of it is forgotten after a while."""
 AT_END = "reached the end"
 """The reason of a job that is done."""
 
@@ -157,7 +159,7 @@ def _is_before_first_batch(job: Job) -> bool:
     start, run = job["last_start"], job["last_run"]
     if start is not None and start["generation"] >= job["generation"]:
         return False
-    return run is None or run["generation"] < job["generation"] or LOOK not in run["steps"]
+    return run is None or run["generation"] < job["generation"] or not {LOOK, FIRST_BATCH} & run["steps"].keys()
 
 
 def _id_of(job: Job) -> str:

@@ -62,7 +62,7 @@ class RingTraffic:
     @property
     def dominates(self) -> bool:
         """Nodes send each other more than they give: p is small beside N."""
-        return self.sent > self.found
+        return self.nodes > 1 and self.sent > self.found
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,14 @@ def test_a_row_has_met_all_after_a_hop_for_each_stage_and_the_work_that_its_unit
 def test_a_ring_sends_more_than_it_gives_where_few_rows_match_and_nodes_are_many() -> None:
     """Of three equal streams N (1 + p) is sent and p squared found, for a row (section 4.3)."""
     orders = [(1, 2), (0, 2), (1, 0)]
-    for matches, nodes, dominates in ((0.5, 4, True), (2.0, 1, False), (2.0, 2, True), (8.0, 7, False), (8.0, 8, True)):
+    for matches, nodes, dominates in (
+        (0.5, 4, True),
+        (2.0, 1, False),
+        (0.5, 1, False),
+        (2.0, 2, True),
+        (8.0, 7, False),
+        (8.0, 8, True),
+    ):
         shares = tuple(Share(of(*pair), matches / 500) for pair in ((0, 1), (1, 2)))
         several = Several((known(50, 10),) * 3, shares, StepTimes(join=10e-6, send=1e-6, hop=1e-3))
         found = ring_traffic(several, orders, nodes)
