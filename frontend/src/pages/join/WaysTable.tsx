@@ -5,7 +5,7 @@ import classes from './Operators.module.css';
 import type { Way, Ways } from './ways';
 import { workWords } from './ways';
 
-const HEADS = ['Memory', 'Comparisons', 'Looked at', 'Sent', 'Work', 'Rows it can take', 'Response'];
+const HEADS = ['Memory', 'Comparisons', 'Looked at', 'Sent', 'Work', 'Takes'];
 
 interface WaysTableProps {
   ways: Ways;
@@ -37,8 +37,10 @@ function WayRow({ way, onTake }: { way: Way; onTake: WaysTableProps['onTake'] })
       <Table.Td className={classes.figure}>{formatRate(way.lookedAtPerS)}</Table.Td>
       <Table.Td className={classes.figure}>{formatBytes(way.bytesPerS)}/s</Table.Td>
       <Table.Td className={classes.figure}>{workWords(way.workS)}</Table.Td>
-      <Table.Td className={classes.figure}>{formatRate(way.ratePerS)}</Table.Td>
-      <Table.Td className={classes.figure}>{formatSeconds(way.responseS)}</Table.Td>
+      <Table.Td className={classes.figure}>
+        {formatRate(way.ratePerS)}
+        <div className={classes.words}>in {formatSeconds(way.responseS)}</div>
+      </Table.Td>
     </Table.Tr>
   );
 }
@@ -48,7 +50,7 @@ export function WaysTable({ ways, onTake }: WaysTableProps) {
     <section aria-label="Ways to join the streams">
       <p>{ways.advice}</p>
       <div className={classes.scrolled}>
-        <Table mt="xs" miw={780}>
+        <Table mt="xs" miw={620}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th scope="col">Way, and what to write under operator</Table.Th>
@@ -67,9 +69,9 @@ export function WaysTable({ ways, onTake }: WaysTableProps) {
         </Table>
       </div>
       <p className={classes.words}>
-        work is that of one processor in a second of event time; rows are those of all streams that all slots can take,
-        always busy and evenly; response is the mean until a row that waits for no other has met all, to which a batch
-        adds its own length
+        work is that of one processor in a second of event time; takes is how many rows of all streams all slots can
+        take, always busy and evenly; below it, the mean time until a row that waits for no other has met all, to which
+        a batch adds its own length
       </p>
     </section>
   );

@@ -35,9 +35,9 @@ test('ways to join streams are shown with what to write, and which one runs', ()
   expect(best?.textContent).toContain('(a, (b, c))tree: [a, [b, c]]');
   expect(best?.textContent).toContain('49.4 µs/s');
   const cells = [...(best?.querySelectorAll('td') ?? [])].map((cell) => cell.textContent);
-  expect(cells.slice(-2)).toEqual([formatRate(7302), '1.54 ms']);
+  expect(cells.at(-1)).toBe(`${formatRate(7302)}in 1.54 ms`);
   const heads = screen.getAllByRole('columnheader').map((head) => head.textContent);
-  expect(heads.slice(-2)).toEqual(['Rows it can take', 'Response']);
+  expect(heads.at(-1)).toBe('Takes');
   expect(cells).toHaveLength(heads.length);
   expect(best?.getAttribute('aria-current')).toBeNull();
   expect(runs?.textContent).toContain('((a, b), c), as it runs');
