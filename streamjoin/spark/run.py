@@ -210,11 +210,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         "dead_letters": counted("dead_letters"),
         "dead_letter_folder": str(job.dead_letters),
         "results": progress.results,
-        "comparisons": progress.comparisons,
-        "search_steps": progress.search_steps,
-        "comparisons_per_tuple": progress.comparisons / arrived if arrived else 0.0,
-        "search_steps_per_tuple": progress.search_steps / arrived if arrived else 0.0,
-        "rho": rho(progress.results, progress.comparisons, progress.search_steps),
+        **_looked_at(progress, arrived),
         "replication": received / arrived if arrived else 0.0,
         "seconds": seconds,
         "seconds_total": seconds_total,
@@ -245,6 +241,17 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **({"step_times": progress.step_times} if progress.step_times else {}),
         **_order(bound, progress),
         "units": [progress.units[number] for number in sorted(progress.units)],
+    }
+
+
+def _looked_at(progress: Progress, arrived: int) -> dict[str, Any]:
+    """What probes looked at, in all and for each tuple that came in."""
+    return {
+        "comparisons": progress.comparisons,
+        "search_steps": progress.search_steps,
+        "comparisons_per_tuple": progress.comparisons / arrived if arrived else 0.0,
+        "search_steps_per_tuple": progress.search_steps / arrived if arrived else 0.0,
+        "rho": rho(progress.results, progress.comparisons, progress.search_steps),
     }
 
 
