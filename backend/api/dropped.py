@@ -38,24 +38,24 @@ def dropped_by(context: Context, job: Job, *, could_go_on: bool | None) -> Dropp
     """
     if job.generation == 0:
         return None
+    names = (job.id, *(f"{job.id}:{query}" for query in job.queries[1:]))
     try:
-        found = [_found(context, name) for name in (job.id, *(f"{job.id}:{query}" for query in job.queries[1:]))]
+        clocks_us, rows = zip(*(_found(context, name) for name in names), strict=True)
     except (Problem, StreamJoinError):  # their store is away
-        found = [(None, None)]
-    clock_us = max((clock_us for clock_us, _ in found if clock_us), default=None) or _told_us(context, job)
-    results = None if any(rows is None for _, rows in found) else sum(rows or 0 for _, rows in found)
-    return Dropped(state_at=iso(clock_us), results=results, could_go_on=could_go_on)
+        return Dropped(state_at=iso(_told_us(context, job)), results=None, could_go_on=could_go_on)
+    state_us = max(clocks_us) or _told_us(context, job)
+    return Dropped(state_at=iso(state_us), results=sum(rows), could_go_on=could_go_on)
 
 
-def _found(context: Context, name: str) -> tuple[int | None, int | None]:
-    """When the last batch with results of a query began, and how many there are."""
+def _found(context: Context, name: str) -> tuple[int, int]:
+    """When the last batch with results of a query began, 0 where there was none, and how many there are."""
     service = service_of(context)
     try:
         with service.readers.lent(service.places.find(name)) as opened:
             opened.describe()
             head = opened.durable.refresh()
     except NoResults:
-        return None, 0
+        return 0, 0
     return head.clock_us, head.rows
 
 

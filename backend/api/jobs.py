@@ -149,7 +149,7 @@ def get_job(context: InContext, actor: Viewer, id: str, response: Response) -> J
 def diff_job(context: InContext, actor: Viewer, id: str, body: JobChange) -> Diff:
     """Show what a change would do, without doing it; one that would be refused is refused here too."""
     found = _changed(context, actor, id, body)
-    drops = dropped_by(context, found.job, could_go_on=found.could_go_on) if found.anew else None
+    drops = dropped_by(context, found.job, could_go_on=found.could_go_on()) if found.anew else None
     return Diff(changes=[change_shape(item) for item in found.changes], starts_anew=found.anew, drops=drops)
 
 
@@ -181,7 +181,7 @@ class _Changed:
 
     Args:
         anew: whether it begins without its state then, if it has any.
-        could_go_on: whether its state would do; None where nobody can look at it from here.
+        could_go_on: looks whether its state would do; None where nobody can look at it from here.
     """
 
     job: Job
@@ -189,7 +189,7 @@ class _Changed:
     inputs: Inputs
     changes: list[Change]
     anew: bool
-    could_go_on: bool | None
+    could_go_on: Callable[[], bool | None]
 
 
 def _change_seen(
@@ -301,9 +301,10 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
 
     # A job that its driver refused as it is has no other change to agree to.
     if body.start_anew and not changes and job.phase == lifecycle.FAILED:
-        could_go_on = None if host is not None else _fits(partial(bind, anew=False))
         bind(anew=True)
-        return _Changed(job, spec, inputs, changes, True, could_go_on)
+        return _Changed(
+            job, spec, inputs, changes, True, lambda: None if host is not None else _fits(partial(bind, anew=False))
+        )
     try:
         bind(anew=starts_anew(changes))
     except QueriesStayError as stays:
@@ -311,7 +312,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         bind(anew=starts_anew(changes))
     anew = starts_anew(changes)
     unknown = host is not None and anew and not surely_anew
-    return _Changed(job, spec, inputs, changes, anew, None if unknown else not anew)
+    return _Changed(job, spec, inputs, changes, anew, lambda: None if unknown else not anew)
 
 
 def _fits(bind: Callable[[], None]) -> bool:

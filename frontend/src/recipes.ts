@@ -97,7 +97,12 @@ export const changeJob = (job: string, change: JobChange, version: number): Reci
   curl: curl('PATCH', path('jobs', job), change, `-H 'If-Match: "${String(version)}"'`),
   cli: cliFromFile(
     change,
-    ...['jobs', 'update', job, '--version', String(version), ...(change.start_anew ? ['--yes'] : [])],
+    'jobs',
+    'update',
+    job,
+    '--version',
+    String(version),
+    ...(change.start_anew ? ['--yes'] : []),
   ),
   python: python(
     `print(platform.jobs.change(${JSON.stringify(job)}, ${keywords({ version, ...change })})["version"])`,

@@ -26,7 +26,7 @@ def parse_orders(value: object) -> dict[str, list[str]] | None:
     found = _by_stream(value, example)
     for name, order in (found or {}).items():
         if not isinstance(order, list) or not all(isinstance(one, str) and one for one in order):
-            raise ValueError(f"{shown(order)} is no order of streams for {name}; {example}")
+            raise ValueError(f"the order for {name} must be a list of streams, not {shown(order)}; {example}")
     return found
 
 

@@ -12,6 +12,7 @@ NamedTree = str | tuple["NamedTree", "NamedTree"]
 
 NESTED_MAX = 9
 _EXAMPLE = "write two streams, or trees of them, in brackets, such as [[a, b], c]"
+_NOT_A_TREE = f"this is not a tree of joins; {_EXAMPLE}"
 _PART = re.compile(r"\s*([\[\](),]|[^\s\[\](),]+)\s*")
 
 
@@ -33,7 +34,7 @@ def _nested(value: object, depth: int) -> NamedTree:
     if isinstance(value, str) and value.strip():
         return value.strip()
     if not isinstance(value, list | tuple) or len(value) != 2 or not depth:
-        raise ValueError(f"this is no tree of joins; {_EXAMPLE}")
+        raise ValueError(_NOT_A_TREE)
     left, right = (_nested(part, depth - 1) for part in value)
     return left, right
 
@@ -45,7 +46,7 @@ def _read(text: str) -> object:
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or len(open_lists) > NESTED_MAX + 1:
-            raise ValueError(f"this is no tree of joins; {_EXAMPLE}")
+            raise ValueError(_NOT_A_TREE)
         at = match.end()
         if match[1] in "[(":
             open_lists.append([])
@@ -58,7 +59,7 @@ def _read(text: str) -> object:
             # In JSON, as forms show it, names stand in quotes.
             open_lists[-1].append(match[1].strip("\"'"))
     if len(open_lists) != 1 or len(open_lists[0]) != 1:
-        raise ValueError(f"this is no tree of joins; {_EXAMPLE}")
+        raise ValueError(_NOT_A_TREE)
     return open_lists[0][0]
 
 

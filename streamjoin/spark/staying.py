@@ -114,7 +114,7 @@ class Staying:
 
 
 def _near(anchors: DataFrame, rows: DataFrame) -> DataFrame:
-    """Rows alone, whose partitions Spark likes to make where those of anchors are, if `KEY` of them is read."""
+    """The rows alone. Spark prefers to compute each partition where its anchor is, as long as `KEY` is read."""
     # Spark zips children of a union that are partitioned alike, which it sees at hashes of columns alone.
     return anchors.where("meta IS NOT NULL").unionAll(rows)
 

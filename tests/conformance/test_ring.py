@@ -543,7 +543,7 @@ def check_refused(operator: str, text: str, knobs: dict[str, Any], message: str)
         ("FROM a, b, c WITHIN 1 SECONDS", {"orders": {"z": ["a", "b"]}}, "no stream z; it reads a, b, c"),
         ("FROM a, b, c WITHIN 1 SECONDS", {"orders": {"a": ["b", "z"]}}, "no stream z; it reads a, b, c"),
         ("FROM a, b, c WITHIN 1 SECONDS", {"orders": ["a"]}, r"write the other streams in order, such as"),
-        ("FROM a, b, c WITHIN 1 SECONDS", {"orders": {"a": "b"}}, r"is no order of streams for a"),
+        ("FROM a, b, c WITHIN 1 SECONDS", {"orders": {"a": "b"}}, r"the order for a must be a list of streams, not"),
         ("FROM a, b WHERE a.k = b.k AND a.x < b.x WITHIN 1 SECONDS", {"main": "a.x < b.x"}, "leave operator.main out"),
         ("FROM a, b, c WITHIN 1 SECONDS", {"lengths": {"a": 3}, "nodes": 2}, "from 1 to 2, which the ring has"),
         ("FROM a, b, c WITHIN 1 SECONDS", {"lengths": {"z": 1}}, "no stream z; it reads a, b, c"),
