@@ -19,9 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Report
-from streamjoin.counts import add_counts
+from streamjoin.counts import added
 from streamjoin.operators.reading import counted, measured
-from worker import adapting
+from worker import adapting, forwarding
 
 EVERY_S: Final = 1.0
 COUNTS: Final = ("batches", "results", "comparisons", "expired_rows", "dropped_reports")
@@ -79,8 +79,8 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         SEARCH_STEPS: sum(unit[SEARCH_STEPS] for unit in units),
         "expired_rows": sum(unit["expired_rows"] for unit in units),
         **{name: sum(unit[name] for unit in units) for name in (OPEN, *DECIDED)},
-        "received": _added([unit["received"] for unit in batch.units]),
-        "received_bytes": _added([unit["received_bytes"] for unit in batch.units]),
+        "received": added([unit["received"] for unit in batch.units]),
+        "received_bytes": added([unit["received_bytes"] for unit in batch.units]),
         "dropped_reports": 0,
         "live_tuples": by_side("stored_rows"),
         "state_bytes": sum(unit["stored_bytes"] for unit in units),
@@ -92,6 +92,7 @@ def of_batch(batch: Any, names: Sequence[str], wall_us: int) -> dict[str, Any]:
         "stages": _found(units),
         "units": units,
         **adapting.told_now(batch.units),
+        **forwarding.told_now(batch.units, names),
         **_reading(batch.units),
         **({TRAFFIC: dict(batch.traffic)} if batch.traffic else {}),
     }
@@ -104,7 +105,7 @@ def _reading(units: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {}
     return {
         "reading": {
-            "counts": _added([counts for counts, _ in told]), "holding": _added([holding for _, holding in told]),
+            "counts": added([counts for counts, _ in told]), "holding": added([holding for _, holding in told]),
             "units": len(told),
         }
     }  # fmt: skip
@@ -152,13 +153,14 @@ def merged(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **last,
         **{name: sum(body[name] for body in bodies) for name in COUNTS},
         **{name: sum(body.get(name, 0) for body in bodies) for name in (*DECIDED, SEARCH_STEPS, RECONNECTS)},
-        **{name: _added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
+        **{name: added([body[name] for body in bodies]) for name in COUNTS_BY_NAME},
         "lag_ms": {name: lag for body in bodies for name, lag in body["lag_ms"].items()},
         "stages": _merged_stages(bodies),
         "units": _merged_units(bodies),
         **adapting.merged(bodies),
+        **forwarding.merged(bodies),
         **_merged_reading(bodies),
-        **({TRAFFIC: _added(told)} if (told := [body[TRAFFIC] for body in bodies if TRAFFIC in body]) else {}),
+        **({TRAFFIC: added(told)} if (told := [body[TRAFFIC] for body in bodies if TRAFFIC in body]) else {}),
     }
     if "seconds" in last:
         out["batch_ms"] = _merged_quantiles(bodies)
@@ -186,13 +188,6 @@ def quantiles(values: Sequence[float]) -> dict[str, float | None]:
         return {"p50": None, "p95": None, "max": None}
     cuts = statistics.quantiles(values, n=20, method="inclusive") if len(values) > 1 else [values[0]] * 19
     return {"p50": round(cuts[9], 1), "p95": round(cuts[18], 1), "max": round(max(values), 1)}
-
-
-def _added(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        add_counts(total, part)
-    return total
 
 
 def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -224,7 +219,7 @@ def _merged_reading(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     told = [body["reading"] for body in bodies if "reading" in body]
     if not told:
         return {}
-    return {"reading": with_figures({**told[-1], "counts": _added([one["counts"] for one in told])})}
+    return {"reading": with_figures({**told[-1], "counts": added([one["counts"] for one in told])})}
 
 
 def with_figures(reading: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,7 +314,7 @@ class Reporter:
                 self._totals[name] += part[name]
             self._totals["tuples"] += sum(part["tuples"].values())
             self._totals[RECONNECTS] = reconnects
-            self._traffic = _added([self._traffic, part.get(TRAFFIC, {})])
+            self._traffic = added([self._traffic, part.get(TRAFFIC, {})])
 
     def took(self, batch_ms: float) -> None:
         """Note how long a batch took, from its planning to its commit."""

@@ -248,6 +248,14 @@ class StateTraffic(BaseModel):
     retries: int = 0
 
 
+class Forwarded(BaseModel):
+    """What units of a chain or a ring, or hosts of segments, handed on to one another in the span."""
+
+    blocks: int = 0
+    tuples: int = 0
+    bytes: int = 0
+
+
 class Figures(BaseModel):
     """Rates, counts and times of a span, by stream where they are of one.
 
@@ -256,6 +264,8 @@ class Figures(BaseModel):
     `late_files` says of streams with late rows that files were read in another order than that of the numbers in their
     names; `reading` and `relations` are there where relations are joined, `state_traffic` where a store has the state.
     `reconnects` are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
+    `forwarded` is there where units hand tuples on to one another, and `imbalance` then has IF by stream as the span
+    ended: by what share of the mean the unit with the most stored rows is above it.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -273,6 +283,8 @@ class Figures(BaseModel):
     reading: ReadingFigures | None = None
     relations: dict[str, RelationFigures] = Field(default_factory=dict)
     state_traffic: StateTraffic | None = None
+    forwarded: Forwarded | None = None
+    imbalance: dict[str, float] = Field(default_factory=dict)
 
 
 class Point(BaseModel):

@@ -250,7 +250,7 @@ class Explanation:
 
     def _table(self) -> str:
         """What every operator would cost, as wide as its figures."""
-        head = ("operator", "memory", "replication", "comparisons/s", "bytes sent/s")
+        head = ("operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s")
         rows = [head, *(_cells(option) for option in self.options if option.prediction)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[0] = max(11, *(len(option.name) for option in self.options))
@@ -318,6 +318,7 @@ def _cells(option: Option) -> tuple[str, ...]:
         f"{found.replication:,.2f}",
         figure(found.comparisons_per_s),
         bytes_text(found.bytes_per_s),
+        bytes_text(found.busiest_bytes_per_s),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamjoin.counts import add_counts
 from streamjoin.engine.unit import QueryCounts
-from streamjoin.operators.costs.handshake import imbalance
+from streamjoin.operators.costs.handshake import imbalances
 from streamjoin.operators.reading import counted
 from streamjoin.spark.adapting import Adapting
 from streamjoin.spark.batchreport import BatchReport, BatchTimes
@@ -131,12 +131,8 @@ class Progress:
         self.queries = [known.get(name, asdict(QueryCounts())) for name in after]
 
     def _add_imbalances(self, units: Sequence[Mapping[str, Any]]) -> None:
-        for stream, (total, most, _) in enumerate(self.imbalances):
-            stages: dict[int, list[int]] = {}
-            for unit in units:
-                stages.setdefault(unit.get("stage", 0), []).append(unit["stored_rows"][stream])
-            # A stream is stored at one stage.
-            now = max(map(imbalance, stages.values()), default=0.0)
+        for stream, now in enumerate(imbalances(units, self.streams)):
+            total, most, _ = self.imbalances[stream]
             self.imbalances[stream] = (total + now, max(most, now), now)
 
     def _add_queries(self, queries: Sequence[Mapping[str, int]]) -> None:

@@ -65,6 +65,31 @@ def test_units_of_several_stages_come_stage_by_stage() -> None:
     assert [one["label"] for one in found][:2] == ["1.R0", "1.R1"]
 
 
+def chain_batch(handed_on: list[int], loads: list[int]) -> BatchReport:
+    """A chain in the second stage, which stores the second stream, behind a unit that stores both and hands on none."""
+    rng = random.Random(4)
+    first = {**unit(0, rng), "stage": 0, "stored_rows": [7, 90]}
+    chain = [
+        {**unit(number, rng), "stage": 1, "stored_rows": [0, load],
+         "forwarded": {"blocks": 1, "tuples": tuples, "bytes": 10 * tuples}}
+        for number, (tuples, load) in enumerate(zip(handed_on, loads, strict=True), 1)
+    ]  # fmt: skip
+    return BatchReport(0, 1, [first, *chain], {}, {"units": 0.1}, {})
+
+
+def test_what_a_chain_hands_on_adds_up_and_its_imbalance_is_the_last() -> None:
+    given = [chain_batch([3, 0], [4, 2]), chain_batch([1, 2], [5, 1])]
+    bodies = [of_batch(one, NAMES, NOW) for one in given]
+    assert [body["forwarded"]["tuples"] for body in bodies] == [3, 3]
+    assert [body["imbalance"] for body in bodies] == [{"bid": 0.3333}, {"bid": 0.6667}], "of the chain alone"
+    found = merged(bodies)
+    assert found["forwarded"] == {"blocks": 4, "tuples": 6, "bytes": 60} and found["imbalance"] == {"bid": 0.6667}
+    silent = of_batch(batch(1, random.Random(5)), NAMES, NOW)
+    assert "forwarded" not in silent and "imbalance" not in silent
+    found = merged([*bodies, silent])
+    assert found["forwarded"]["tuples"] == 6 and found["imbalance"] == {"bid": 0.6667}, "a span in which it ended"
+
+
 def test_a_report_tells_of_its_span(catalog: Catalog) -> None:
     clock, rng = Clock(), random.Random(1)
     job = add_job(catalog)

@@ -78,6 +78,10 @@ export interface Report {
   lateFiles: string[];
   /** Of joins with relations; null of others. */
   reading: Reading | null;
+  /** Blocks, tuples and bytes that units handed on to one another; null where they do not. */
+  forwarded: Record<string, number> | null;
+  /** By stream, ESJ's IF among these units at the end of the span. */
+  imbalance: Record<string, number>;
   /** With the store of the job's state; null where that is in a folder. */
   stateTraffic: Record<string, number> | null;
 }
@@ -159,6 +163,8 @@ export function reportOf(point: Reported): Report {
     order: orderOf(figures.order),
     lateFiles: Object.values(mapping(figures.late_files)).filter((said) => typeof said === 'string'),
     reading: readingOf(figures.reading),
+    forwarded: isMapping(figures.forwarded) ? numbers(figures.forwarded) : null,
+    imbalance: numbers(figures.imbalance),
     stateTraffic: isMapping(figures.state_traffic) ? numbers(figures.state_traffic) : null,
   };
 }
@@ -183,6 +189,7 @@ export const quietAfter = (report: Report, atS: number): Report => ({
   deadLetters: {},
   shed: {},
   nullKeys: {},
+  forwarded: report.forwarded && {},
   decisions: [],
   unmatchedRows: 0,
   lateAfterFinal: 0,

@@ -1575,6 +1575,8 @@ export interface components {
          *     `late_files` says of streams with late rows that files were read in another order than that of the numbers in their
          *     names; `reading` and `relations` are there where relations are joined, `state_traffic` where a store has the state.
          *     `reconnects` are starts of the query, inside its driver, after a Python worker did not connect to Spark in time.
+         *     `forwarded` is there where units hand tuples on to one another, and `imbalance` then has IF by stream as the span
+         *     ended: by what share of the mean the unit with the most stored rows is above it.
          */
         Figures: {
             /**
@@ -1616,6 +1618,11 @@ export interface components {
                 [key: string]: components["schemas"]["RelationFigures"];
             };
             state_traffic?: components["schemas"]["StateTraffic"] | null;
+            forwarded?: components["schemas"]["Forwarded"] | null;
+            /** Imbalance */
+            imbalance?: {
+                [key: string]: number;
+            };
         } & {
             [key: string]: unknown;
         };
@@ -1655,6 +1662,27 @@ export interface components {
             has_more: boolean;
             /** Is Cut */
             is_cut: boolean;
+        };
+        /**
+         * Forwarded
+         * @description What units of a chain or a ring, or hosts of segments, handed on to one another in the span.
+         */
+        Forwarded: {
+            /**
+             * Blocks
+             * @default 0
+             */
+            blocks?: number;
+            /**
+             * Tuples
+             * @default 0
+             */
+            tuples?: number;
+            /**
+             * Bytes
+             * @default 0
+             */
+            bytes?: number;
         };
         /**
          * FurtherQuery

@@ -7,6 +7,8 @@ r and s are the live tuples of the streams, k the outputs of joining them, m the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from streamjoin.operators.costs.prediction import (
     BlockSize,
@@ -71,6 +73,22 @@ def imbalance(loads: list[int]) -> float:
     """IF = (w_max - w_avg) / w_avg, measured; 0 for an empty chain."""
     average = sum(loads) / len(loads)
     return (max(loads) - average) / average if average else 0.0
+
+
+def imbalances(units: Sequence[Mapping[str, Any]], streams: int) -> list[float]:
+    """By stream, IF among the units of the stage that stores it.
+
+    Args:
+        units: what units report, with `stored_rows` by stream and the `stage`.
+    """
+    found = []
+    for stream in range(streams):
+        stages: dict[int, list[int]] = {}
+        for unit in units:
+            stages.setdefault(unit.get("stage", 0), []).append(unit["stored_rows"][stream])
+        # A stream is stored at one stage.
+        found.append(max(map(imbalance, stages.values()), default=0.0))
+    return found
 
 
 def fair_share(rate_per_s: float, window_s: float, workers: int) -> float:

@@ -11,6 +11,7 @@ const option = (name: string, changed: Partial<Option>): Option => ({
   replication: null,
   comparisonsPerS: null,
   bytesPerS: null,
+  busiestBytesPerS: null,
   reading: null,
   ...changed,
 });
@@ -33,4 +34,18 @@ test('an operator without costs shows why it cannot run, or what it reads, or th
     expect.stringContaining('its costs are not known before'),
   ]);
   expect(screen.queryByText('never shown')).toBeNull();
+});
+
+test('costs stand below their heads, and the last one is what most comes to one unit', () => {
+  const known = { memoryBytes: 2048, replication: 2, comparisonsPerS: 3, bytesPerS: 4096, busiestBytesPerS: 1024 };
+  render(
+    <MantineProvider>
+      <Operators options={[option('biclique', known)]} runs="biclique" chosen="auto" hasWays={false} onChoose={() => undefined} />
+    </MantineProvider>,
+  );
+  const heads = screen.getAllByRole('columnheader').map((head) => head.textContent);
+  const cells = [...(screen.getAllByRole('row').at(-1)?.querySelectorAll('td') ?? [])].map((cell) => cell.textContent);
+  expect(heads.slice(-2)).toEqual(['Sent', 'To one unit']);
+  expect(cells).toHaveLength(heads.length);
+  expect(cells.slice(-2)).toEqual(['4.0 KiB/s', '1.0 KiB/s']);
 });

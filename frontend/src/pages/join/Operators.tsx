@@ -39,6 +39,9 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
               <Table.Th scope="col" className={classes.figure}>
                 Sent
               </Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                To one unit
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -46,7 +49,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
               <Table.Td>
                 <Radio size="xs" value="auto" label="auto" />
               </Table.Td>
-              <Table.Td colSpan={4} className={classes.words}>
+              <Table.Td colSpan={5} className={classes.words}>
                 {chosen === 'auto' ? `takes ${runs}` : 'takes the one that fits the query'}
               </Table.Td>
             </Table.Tr>
@@ -67,7 +70,7 @@ function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
         <Radio size="xs" value={option.name} label={option.name} disabled={option.refusal !== null} />
       </Table.Td>
       {option.refusal !== null || option.memoryBytes === null ? (
-        <Table.Td colSpan={4} className={classes.words}>
+        <Table.Td colSpan={5} className={classes.words}>
           {option.refusal ??
             option.reading ??
             (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
@@ -80,6 +83,10 @@ function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
           <Table.Td className={classes.figure}>
             {formatBytes(option.bytesPerS)}
             {option.bytesPerS !== null && '/s'}
+          </Table.Td>
+          <Table.Td className={classes.figure}>
+            {formatBytes(option.busiestBytesPerS)}
+            {option.busiestBytesPerS !== null && '/s'}
           </Table.Td>
         </>
       )}

@@ -12,6 +12,8 @@ export interface Option {
   replication: number | null;
   comparisonsPerS: number | null;
   bytesPerS: number | null;
+  /** What the unit gets that gets most: the papers' In. */
+  busiestBytesPerS: number | null;
   /** What is predicted of an operator that joins a relation; null of all others. */
   reading: string | null;
 }
@@ -66,6 +68,7 @@ function optionOf(value: unknown, readings: unknown): Option {
     replication: figure(given.replication),
     comparisonsPerS: figure(given.comparisons_per_s),
     bytesPerS: figure(given.bytes_per_s),
+    busiestBytesPerS: figure(given.busiest_bytes_per_s),
     reading: typeof reading === 'string' ? reading : null,
   };
 }

@@ -4,6 +4,7 @@ import { useId, useState } from 'react';
 import type { Report } from '../../../api/figures';
 import { Empty } from '../../../components/Empty';
 import { Panel } from '../../../components/Panel';
+import { Forwarding } from './Forwarding';
 import { measured, MEASURES, type MeasureName } from './measures';
 import { UnitCells } from './UnitCells';
 import { UnitFigures } from './UnitFigures';
@@ -59,6 +60,7 @@ export function Units({ report }: { report: Report | undefined }) {
             </p>
           )}
           <UnitFigures id={figures} unit={unit} report={report} isPeak={shown === found.peak} measure={measure.label} />
+          <Forwarding report={report} />
         </>
       )}
     </Panel>
