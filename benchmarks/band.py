@@ -36,7 +36,7 @@ OPERATORS = {
 def run(scale: Scale) -> dict[str, Any]:
     """`runs` by operator with `rate_full_window`, tuples of both streams a second once both windows are full."""
     rows_per_file, files, window_rows = _size(scale)
-    runs = _runs(scale, _data(scale))
+    runs = _runs(scale, _data(scale, rows_per_file, files), window_rows)
     answer: dict[str, Any] = {
         "window_rows": window_rows, "rows_per_batch": 2 * rows_per_file, "runs": runs,
         "paper_tuples_per_second": PAPER_TUPLES_A_SECOND, "target_tuples_per_second": TARGET_TUPLES_A_SECOND,
@@ -56,12 +56,13 @@ def own(scale: Scale) -> Iterator[Callable[[Scale], Rates]]:
 
     No other program counts this join, so every run has to find as many results as the first one did.
     """
-    rows_per_file, files, _ = _size(scale)
-    data = _data(scale)
+    # Every pair runs all operators twice, so half as many rows, and half as many batches with full windows.
+    rows_per_file, files, window_rows = scale.pick((1 << 17, 12, 8 << 17), _size(scale))
+    data = _data(scale, rows_per_file, files)
     first: list[int] = []
 
     def turn(scale: Scale) -> Rates:
-        reports = _runs(scale, data)
+        reports = _runs(scale, data, window_rows)
         first.extend(report["results"] for report in reports.values() if report.get("results") is not None)
         systems.check_results(reports, 2 * rows_per_file * files, first[0] if first else 0)
         return systems.rates(reports, "rate_full_window")
@@ -75,15 +76,13 @@ def _size(scale: Scale) -> tuple[int, int, int]:
     return rows_per_file, scale.pick(16, 5), rows_per_file * scale.pick(8, 2)
 
 
-def _data(scale: Scale) -> Path:
-    rows_per_file, files, _ = _size(scale)
+def _data(scale: Scale, rows_per_file: int, files: int) -> Path:
     data = scale.data / f"band-{rows_per_file}x{files}"
     make_band(data, files=files, rows_per_file=rows_per_file, span_ms_per_file=rows_per_file, seed=1)
     return data
 
 
-def _runs(scale: Scale, data: Path) -> dict[str, Report]:
-    _, _, window_rows = _size(scale)
+def _runs(scale: Scale, data: Path, window_rows: int) -> dict[str, Report]:
     work = systems.folder(scale, "band")
     runs = {}
     for name in scale.pick(tuple(OPERATORS), ("biclique", "matrix", "splitjoin-total")):

@@ -18,6 +18,7 @@ GOALS: Final[Mapping[str, int]] = {
     "seeds of splitjoin": 50_000,
     "kills over a store": 1_000,
     "kills on Spark": 1_000,
+    "machines lost": 200,
     "conditions": 100_000,
     "conditions on Spark": 500,
     "minutes under load": 120,
@@ -56,6 +57,9 @@ def _parts() -> Iterator[Part]:
         arguments = ("--kills", "250", "--seed", str(10_000 * number))
         yield Part(f"store-{number}", "kills over a store", 250, "tests.conformance.stores.soak", arguments)
         yield Part(f"spark-{number}", "kills on Spark", 250, "tests.soak.crashes", arguments)
+    for number in range(8):
+        arguments = ("--kills", "25", "--seed", str(number))
+        yield Part(f"lost-{number}", "machines lost", 25, "tests.soak.lost", arguments)
     for first in range(0, 100_000, 25_000):
         arguments = ("--conditions", "25000", "--seed", str(first))
         yield Part(f"conditions-{first}", "conditions", 25_000, "tests.conformance.typed.soak", arguments)

@@ -1,0 +1,133 @@
+"""Machines that are lost, one after the other: `python -m tests.soak.lost --kills 50 --seed 0`.
+
+Three workers and a driver share an object store and no disk, see `tests/spark/nothing_shared.py`. Time and again one of
+them is killed: an executor, a worker with all it had, or the driver. In the end HBase has what DuckDB joins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from tests.servers.apart import refusal
+from tests.servers.hbase import HbaseServer
+from tests.servers.process import comes_true
+from tests.servers.s3 import ENVIRONMENT, S3
+from tests.servers.spark import SparkCluster
+from tests.spark.command import RUN_S_MAX
+from tests.spark.nothing_shared import SEEDS, WORKERS, Run, generated
+
+KINDS = ("executor", "worker", "driver")
+BATCHES = 600
+ROWS = 100
+"""Few rows a batch and many batches: what dies is to die often in a job, and between all of its steps."""
+PAUSE_S_MAX = 3.0
+"""The longest time between a commit and the next death: several batches, or some of a start."""
+
+
+class Losing:
+    """One job whose machines are lost.
+
+    Args:
+        rng: says what is lost, and when.
+    """
+
+    def __init__(self, run: Run, rng: np.random.Generator) -> None:
+        self.run = run
+        self.rng = rng
+        self.lost = Counter[str]()
+        self.driver = run.driver()
+        self.drivers = 1
+
+    def until(self, kills: int) -> Counter[str]:
+        """Lose machines until it were so many, or until the job is at its end, and check its rows; what was lost.
+
+        Raises:
+            AssertionError: a row is missing or there twice, or the job did not go on.
+        """
+        try:
+            while self.lost.total() < kills and self._goes_on():
+                time.sleep(self.rng.uniform(0, PAUSE_S_MAX))
+                if not self.driver.is_running():
+                    break
+                self._lose(str(self.rng.choice(KINDS)))
+            assert self.driver.exit_status() == 0, self.driver.output()[-4000:]
+        finally:
+            self.driver.kill()
+        self.run.check_exact(self.drivers)
+        return self.lost
+
+    def _goes_on(self) -> bool:
+        """Wait for a commit, so that each death finds another state; False if there are no more to come."""
+        before = self.run.seen
+
+        def went_on() -> bool:
+            return not self.driver.is_running() or self.run.committed(self.driver) > before
+
+        assert comes_true(went_on, RUN_S_MAX), self.driver.with_log_tail("the job does not go on")
+        if self.driver.is_running():
+            self.run.seen = self.run.committed(self.driver)
+        return self.driver.is_running()
+
+    def _lose(self, kind: str) -> None:
+        cluster = self.run.cluster
+        if kind == "driver":
+            assert self.driver.crash() == -signal.SIGKILL
+            self.driver, self.drivers = self.run.driver(), self.drivers + 1
+        elif kind == "worker":
+            there = [worker for worker in cluster.workers if worker.is_running()]
+            self.run.lose(there[self.rng.integers(len(there))])
+        elif executors := cluster.executors():
+            os.kill(executors[self.rng.integers(len(executors))].pid, signal.SIGKILL)
+        else:
+            return  # those that were killed last have not come back
+        self.lost[kind] += 1
+
+
+def soak(kills: int, seed: int, root: Path) -> Counter[str]:
+    """Jobs one after the other on one cluster until so much was lost; what was lost how often."""
+    begun_s, lost = time.monotonic(), Counter[str]()
+    (own := root / "own").mkdir()
+    with S3() as s3, HbaseServer() as hbase, SparkCluster(WORKERS, own, ENVIRONMENT) as cluster:
+        for number in count():
+            if (left := kills - lost.total()) <= 0:
+                return lost
+            (folder := root / f"job-{number}").mkdir()
+            streams = {name: generated(name, BATCHES * ROWS) for name in SEEDS}
+            run = Run(folder, cluster, s3, hbase, streams, batches=BATCHES, rows=ROWS)
+            lost += Losing(run, np.random.default_rng((seed, number))).until(left)
+            print(
+                f"{lost.total():,} of {kills:,} kills, {time.monotonic() - begun_s:.0f} s", file=sys.stderr, flush=True
+            )
+    raise AssertionError("there is always another job")
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.lost")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    if (reason := refusal()) is not None:
+        print(reason, file=sys.stderr)
+        return 1
+    os.environ.update(ENVIRONMENT)
+    with tempfile.TemporaryDirectory(prefix="streamjoin-lost-") as name:
+        lost = soak(asked.kills, asked.seed, Path(name))
+    for kind, times in sorted(lost.items()):
+        print(f"{kind:<24}{times:>8,}")
+    print(f"{lost.total():,} machines lost, every row there once")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
