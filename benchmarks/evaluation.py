@@ -91,7 +91,11 @@ def simulated(
             results = {**source, **rounded(simulate(arguments.quick))}
         if provenance.commit() != commit:
             parser.exit(1, "nothing was written: the code was changed meanwhile\n")
-        (docs / name).write_text(json.dumps(results, indent=1) + "\n")
+    else:
+        results = json.loads((docs / name).read_text())
+    for found in (results, *results.get("again", {}).values()):
+        provenance.note_gone(found)
+    (docs / name).write_text(json.dumps(results, indent=1) + "\n")
     return json.loads((docs / name).read_text()), docs
 
 

@@ -16,7 +16,7 @@ Every section's numbers are from one run on one machine, with all systems side b
 at which commit. Ratios between systems carry over to other machines better than rates do. Written by
 `python -m benchmarks`; do not edit.
 
-To reproduce: `make bench`, on a machine that does nothing else. It takes about three hours, needs 16 GB of memory, 20
+To reproduce: `make bench`, on a machine that does nothing else. It takes about four hours, needs 16 GB of memory, 20
 GB of disk, Java 17 or later, PostgreSQL and, for Flink and Kafka, Maven and the network once. `python -m benchmarks
 --help` tells how to run single parts. All figures, each batch's included: [benchmarks.json](benchmarks.json).
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks.scale import ROOT
 
@@ -56,6 +57,16 @@ def is_gone(measured: str, root: Path = ROOT) -> bool | None:
     if not measured or (_git(root, "rev-parse", "--is-shallow-repository") or "true").strip() == "true":
         return None
     return _git(root, "merge-base", "--is-ancestor", measured.removesuffix(DIRTY), "HEAD") is None
+
+
+def note_gone(found: dict[str, Any], root: Path = ROOT) -> None:
+    """Note beside its `commit` that it is gone: what a page says must not hang on the clone that writes it.
+
+    Where nothing can be told, a note stays.
+    """
+    if (gone := is_gone(found.get("commit") or "", root)) is not None:
+        found.pop("commit_gone", None)
+        found |= {"commit_gone": True} if gone else {}
 
 
 def said(begun: str | None, measured: str | None, *, gone: bool = False) -> str:

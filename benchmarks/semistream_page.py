@@ -70,11 +70,11 @@ where the stream has next to no skew: nothing is worth caching, and the eighth i
 are as many steps and tuples as the formulas have, and nothing about what they take. So figures 6(c, d) hold by
 construction.
 
-Model and simulation differ by at most {_worst(results):.0%} in rate, memory and time of a step where s_f is 1, as in
-the model. With 2 % of the memory a step has room for one or two tuples in figures 5(d) and 5(e), and only whole ones
-count: that is where the most comes from, and the ratio of 1.00. A cached value's entry of 24 bytes counts, which the
-paper leaves out. With equal buffers no ratio can be higher than 1 / (1 - P), where P is the share of tuples that the
-cache joins: the paper's 54 % would allow 2.2.
+The simulation differs from the model by at most {_worst(results):.0%} of it in rate, memory and time of a step where
+s_f is 1, as in the model. With 2 % of the memory a step has room for one or two tuples in figures 5(d) and 5(e), and
+only whole ones count: that is where the most comes from, and the ratio of 1.00. A cached value's entry of 24 bytes
+counts, which the paper leaves out. With equal buffers no ratio can be higher than 1 / (1 - P), where P is the share of
+tuples that the cache joins: the paper's 54 % would allow 2.2.
 """
     return head + "".join(_figure(figure) for figure in results["figures"])
 

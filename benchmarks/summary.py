@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.page import page
 from benchmarks.parts import PARTS
 from benchmarks.plots import draw
-from benchmarks.provenance import DIRTY, is_gone
+from benchmarks.provenance import DIRTY, note_gone
 from benchmarks.scale import ROOT
 
 FIGURES = "benchmarks.json"
@@ -79,10 +79,7 @@ def write_page(docs: Path) -> None:
 
 def _write(docs: Path, results: Results, root: Path = ROOT) -> None:
     for part in results.values():
-        # What a page says must not hang on the clone that writes it: where nothing can be told, a note stays.
-        if (gone := is_gone(part["machine"]["commit"], root)) is not None:
-            part["machine"].pop("commit_gone", None)
-            part["machine"] |= {"commit_gone": True} if gone else {}
+        note_gone(part["machine"], root)
     (docs / FIGURES).write_text(json.dumps(results, indent=1) + "\n")
 
 

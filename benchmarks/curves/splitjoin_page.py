@@ -235,9 +235,8 @@ def _stages(at: Figures) -> str:
 Mean us of results, at {percent} load; their sum is end to end. These are the first {LATENCY_TUPLES} tuples after an
 empty start, the first third left out, with arrivals of one seed, and not a steady state: `dis`, `ete`, `PL` and `vis`
 are too low, by nearly half. In the long run tuples wait {load / (2 - 2 * load):.1f} times as long for a core as it
-takes for one, if it takes as long for each (M/D/1): 443 us with 15 minutes and {at.cores} cores, where these runs have
-236. With 2,500 tuples the chain's visiting latency was about 1.61 times SplitJoin's, and not
-{at.loaded["chain_visiting"] / at.loaded["visiting"]:.2f} times:
+takes for one, if it takes as long for each (M/D/1). So ratios of loaded latencies, such as the chain's visiting latency
+to SplitJoin's, {at.loaded["chain_visiting"] / at.loaded["visiting"]:.2f} here, are of these tuples alone:
 
 {table(["window", "dis", "exe", "gather", "ete", "PL", "vis"], stage_rows)}
 

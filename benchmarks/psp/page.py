@@ -17,7 +17,7 @@ WIDTH = 120
 
 def page(results: dict[str, Any]) -> str:
     """The text of the page, with a section for each figure that there is."""
-    said = provenance.said(results.get("begun"), results.get("commit"))
+    said = provenance.said(results.get("begun"), results.get("commit"), gone=results.get("commit_gone", False))
     found = results["figures"]
     head = f"""# PSP beside its baselines, ATR and CTR
 
@@ -57,14 +57,14 @@ AGAIN = {
 """What was simulated anew, by the name of the part."""
 
 
-def _again(parts: dict[str, dict[str, str]]) -> str:
+def _again(parts: dict[str, dict[str, Any]]) -> str:
     """Sentences for each commit, with a space before them; when is that of its first part."""
     by_commit: dict[str, list[str]] = {}
     for part, source in parts.items():
         by_commit.setdefault(source["commit"], []).append(part)
     return "".join(
         f" Anew with the same costs: {', '.join(AGAIN[part] for part in each)}. "
-        + provenance.said(parts[each[0]]["begun"], commit)
+        + provenance.said(parts[each[0]]["begun"], commit, gone=parts[each[0]].get("commit_gone", False))
         for commit, each in by_commit.items()
     )
 
