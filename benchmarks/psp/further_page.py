@@ -159,7 +159,7 @@ def on_spark(points: list[Point]) -> str:
 
 What was simulated, as jobs: {tree["rows"]:,} rows of 3 streams with equal keys and a million rows a batch, two tasks
 at a time, {tree["results"]:,} results, the same of each way. The ways take turns, {len(tree["seconds"])} each; medians,
-the start of a job included.
+the last column's of the turns' ratios, the start of a job included.
 
 {chr(10).join(lines)}
 
