@@ -1,8 +1,7 @@
 """Which order of joins `auto` takes: rules, of which the first that says anything decides, and says why.
 
-Predictions of trees come of the same formulas, and their mistakes are alike; those of a ring come of others. Of 101
-predictions of trees 86 were within a factor of two of what was measured (`python -m benchmarks.orders`), so a ring has
-to be better by that.
+Predictions of trees come of the same formulas, and their mistakes are alike; those of a ring come of others. Most are
+within a factor of two of what is measured (`python -m benchmarks.orders`), so a ring has to be better by that.
 """
 
 from __future__ import annotations
