@@ -1,4 +1,4 @@
-"""Machines that are lost, one after the other: `python -m tests.soak.lost --kills 50 --seed 0`.
+"""Machines that are lost, one after the other: `python -m tests.soak.lost --kills 20 --seed 0`.
 
 Three workers and a driver share an object store and no disk, see `tests/spark/nothing_shared.py`. Time and again one of
 them is killed: an executor, a worker with all it had, or the driver. In the end HBase has what DuckDB joins.
@@ -27,9 +27,9 @@ from tests.spark.command import RUN_S_MAX
 from tests.spark.nothing_shared import SEEDS, WORKERS, Run, generated
 
 KINDS = ("executor", "worker", "driver")
-BATCHES = 600
+BATCHES = 100
 ROWS = 100
-"""Few rows a batch and many batches: what dies is to die often in a job, and between all of its steps."""
+"""Few rows a batch and many batches: what dies is to die often in a job, which then has not much left to do."""
 PAUSE_S_MAX = 3.0
 """The longest time between a commit and the next death: several batches, or some of a start."""
 

@@ -57,9 +57,9 @@ def _parts() -> Iterator[Part]:
         arguments = ("--kills", "250", "--seed", str(10_000 * number))
         yield Part(f"store-{number}", "kills over a store", 250, "tests.conformance.stores.soak", arguments)
         yield Part(f"spark-{number}", "kills on Spark", 250, "tests.soak.crashes", arguments)
-    for number in range(8):
-        arguments = ("--kills", "25", "--seed", str(number))
-        yield Part(f"lost-{number}", "machines lost", 25, "tests.soak.lost", arguments)
+    for number in range(10):
+        arguments = ("--kills", "20", "--seed", str(number))
+        yield Part(f"lost-{number}", "machines lost", 20, "tests.soak.lost", arguments)
     for first in range(0, 100_000, 25_000):
         arguments = ("--conditions", "25000", "--seed", str(first))
         yield Part(f"conditions-{first}", "conditions", 25_000, "tests.conformance.typed.soak", arguments)
