@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +48,7 @@ class Losing:
         self.drivers = 1
 
     def until(self, kills: int) -> Counter[str]:
-        """Lose machines until it were so many, or until the job is at its end, and check its rows; what was lost.
+        """Kill so many machines, or fewer if the job is done before, and check its rows in the end; what was killed.
 
         Raises:
             AssertionError: a row is missing or there twice, or the job did not go on.
@@ -87,28 +86,27 @@ class Losing:
             there = [worker for worker in cluster.workers if worker.is_running()]
             self.run.lose(there[self.rng.integers(len(there))])
         elif executors := cluster.executors():
-            os.kill(executors[self.rng.integers(len(executors))].pid, signal.SIGKILL)
+            executors[self.rng.integers(len(executors))].kill()
         else:
             return  # those that were killed last have not come back
         self.lost[kind] += 1
 
 
 def soak(kills: int, seed: int, root: Path) -> Counter[str]:
-    """Jobs one after the other on one cluster until so much was lost; what was lost how often."""
+    """Run jobs one after the other on one cluster until so many machines were killed; how many of each kind."""
     begun_s, lost = time.monotonic(), Counter[str]()
     (own := root / "own").mkdir()
     with S3() as s3, HbaseServer() as hbase, SparkCluster(WORKERS, own, ENVIRONMENT) as cluster:
-        for number in count():
-            if (left := kills - lost.total()) <= 0:
-                return lost
+        number = 0
+        while (left := kills - lost.total()) > 0:
             (folder := root / f"job-{number}").mkdir()
             streams = {name: generated(name, BATCHES * ROWS) for name in SEEDS}
             run = Run(folder, cluster, s3, hbase, streams, batches=BATCHES, rows=ROWS)
             lost += Losing(run, np.random.default_rng((seed, number))).until(left)
-            print(
-                f"{lost.total():,} of {kills:,} kills, {time.monotonic() - begun_s:.0f} s", file=sys.stderr, flush=True
-            )
-    raise AssertionError("there is always another job")
+            spent_s = time.monotonic() - begun_s
+            print(f"{lost.total():,} of {kills:,} kills, {spent_s:.0f} s", file=sys.stderr, flush=True)
+            number += 1
+    return lost
 
 
 def main() -> int:

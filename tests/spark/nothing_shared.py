@@ -88,7 +88,8 @@ class Run:
         streams: of its join file.
         is_read: whether a stream is in files that all may read.
         jars: what executors need beside Spark.
-        batches, rows: how many there are to join, and how many rows of each stream are one.
+        batches: how many there are to join.
+        rows: of each stream in a batch.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Run:
         )  # fmt: skip
 
     def join_file(self, folder: Path, own: Path, *run: str) -> Path:
-        """The join, for a driver with a folder of its own, and with more that is said in `run:`."""
+        """Write the join file into `folder`; its driver keeps files in `own`, and `run` are further lines of `run:`."""
         more = "".join(f"\n  {line}" for line in run)
         (file := folder / "join.yaml").write_text(f"""\
 streams: {{r: {self.streams["r"]}, s: {self.streams["s"]}}}
@@ -140,7 +141,7 @@ run:
         return file
 
     def driver(self) -> Command:
-        """Another machine on which the driver runs."""
+        """Start a driver, as if on another machine."""
         return Command(self.file, "--until-end", own=self.own)
 
     def committed(self, driver: Command) -> int:
@@ -149,11 +150,11 @@ run:
         return max((int(commit.name) + 1 for commit in commits), default=0)
 
     def goes_on(self, driver: Command, batches: int) -> None:
-        """Wait until so many more batches are committed than when this was last called, and not all there are."""
+        """Wait until so many more batches are committed since the last call; the job must not be done by then."""
         self.seen += batches
         driver.wait_until(lambda: self.committed(driver) >= self.seen, f"commits no {batches} batches", RUN_S_MAX)
         self.seen = self.committed(driver)
-        assert self.seen < self.batches, "something was to be killed before its end"
+        assert self.seen < self.batches, "the job was done before anything could be killed"
 
     def check_apart(self) -> None:
         """Executors have caches of their own, and nothing of the driver's."""
@@ -164,7 +165,7 @@ run:
             assert not inside(executor.pid, self.own / "checkpoint").exists(), "nobody but the driver has a checkpoint"
 
     def lose(self, worker: ServerProcess) -> None:
-        """A machine is gone with its executor and all it had, and another one takes its place."""
+        """Kill a worker with its executor and its disk, and start another one in its place."""
         worker.kill()
         self.cluster.start_worker()
 
@@ -186,4 +187,5 @@ run:
         check_same(got, wanted)
         filesystem, path = opened(self.state)
         head = owner(Objects(filesystem, path, "state"))
-        assert head is not None and head.number == drivers
+        assert head is not None
+        assert head.number == drivers, f"{drivers} drivers have run, and the state is of generation {head.number}"

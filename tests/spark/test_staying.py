@@ -94,7 +94,7 @@ def test_anchors_are_as_small_after_many_executors_have_come(
             assert session.sparkContext._jsc.getPersistentRDDs().size() == 1, "no others are kept"
             assert made_now(session, 3) == [0, 1, 2]
             assert len(anchored._anchors.collect()) == 3 and made_now(session, 3) == [], (
-                "those of now, all of them, are"
+                "all are kept, so none is made again"
             )
             java = anchored._anchors._jdf
             plan = java.queryExecution().logical().treeString()
