@@ -25,7 +25,7 @@ def results(ssbj: tuple[float, float], x: str = "skew", shows: str = "rate") -> 
 def test_the_page_has_both_the_ratio_and_how_far_the_model_is_off() -> None:
     text = page(results((110.0, 100.0)))
     assert "| 1 | 110 | 100 | 50 | 50 | 2.20 | 2.00 |" in text
-    assert "differ by at most 10% in rate" in text and "the largest has 7,000" in text
+    assert "differs from the model by at most 10% of it in rate" in text and "the largest has 7,000" in text
     assert "Measured 2026-01-02 03:04 UTC at commit abc." in text
 
 
