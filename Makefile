@@ -6,12 +6,13 @@ export PYTHONUNBUFFERED = 1
 # The tests are 460 modules whose assertions are rewritten; where that is kept, each run begins ten seconds sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup up demo frontend check-frontend test check lint bench soak lock sbom audit clean help
+.PHONY: setup up demo cluster frontend check-frontend test check lint bench soak lock sbom audit clean help
 
 help:
 	@echo "make setup   the virtual environment, and Java where it can be installed"
 	@echo "make up      the whole platform on this machine, until Ctrl-C"
 	@echo "make demo    two live streams, joined; make demo CHECK=1 ends by itself"
+	@echo "make cluster a Spark cluster of two workers and an object store on this machine, until Ctrl-C"
 	@echo "make frontend builds the dashboard, as make up does"
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit tests and the corpus of edges, in two minutes"
@@ -38,6 +39,9 @@ demo: setup
 test: setup frontend
 	@sh scripts/browser.sh
 	@$(BIN)/python -m tests.run $(STAGES)
+
+cluster: setup
+	@$(BIN)/python -m tests.servers.laptop
 
 frontend: setup
 	@sh scripts/frontend.sh

@@ -24,13 +24,16 @@ CHUNK_BYTES = 1 << 16
 class Proxy:
     """Carries connections from `port` to `target_port` of 127.0.0.1 inside the `with` block.
 
+    Args:
+        port: one that is free; any unless given.
+
     The methods may be called from any thread, and change connections that are open as well as later ones. The port
     stays the same throughout.
     """
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, port: int | None = None) -> None:
         self.target_port = target_port
-        [self.port] = free_ports(1)
+        self.port = free_ports(1)[0] if port is None else port
         self._delay_s = 0.0
         self._swallows = False
         self._listener: socket.socket | None = None

@@ -1,4 +1,4 @@
-"""S3Proxy on the loopback interface, started as in a container; its folder goes when it is left."""
+"""S3Proxy on the loopback interface, started as in a container."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ class S3:
 
     Args:
         secret: its password.
+        kept: a folder of what it holds that stays; a temporary one unless given.
     Raises:
         ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when it does not start.
     """
 
-    def __init__(self, secret: str = SECRET) -> None:
+    def __init__(self, secret: str = SECRET, kept: Path | None = None) -> None:
         self.secret = secret
+        self.kept = kept
 
     def __enter__(self) -> Self:
         found = jars(HERE / "s3")
@@ -48,8 +50,8 @@ class S3:
         (password := home / "password").write_text(self.secret)
         [self.port] = free_ports(1)
         self.variables = {
-            "STORE_JARS": str(found), "STORE_PASSWORD_FILE": str(password), "STORE_DATA": str(home / "data"),
-            "STORE_LISTEN": "127.0.0.1", "STORE_PORT": str(self.port), "STORE_MEMORY": "256m",
+            "STORE_JARS": str(found), "STORE_PASSWORD_FILE": str(password), "STORE_LISTEN": "127.0.0.1",
+            "STORE_DATA": str(self.kept or home / "data"), "STORE_PORT": str(self.port), "STORE_MEMORY": "256m",
             "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
         }  # fmt: skip
         environment = [f"{name}={value}" for name, value in self.variables.items()]

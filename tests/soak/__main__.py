@@ -2,7 +2,7 @@
 
     python -m tests.soak --list            what has passed, and what is left
     python -m tests.soak --minutes 60      begins no part after an hour
-    python -m tests.soak --only load-0     one part, even if it has passed before
+    python -m tests.soak --only dying-0    one part, even if it has passed before
 
 Parts that passed for one hash of the product's folders add up, on whatever day they ran. One that fails leaves no
 record, and the next ones run; the exit status is then 1.
@@ -35,8 +35,8 @@ def call(part: Part, folder: Path) -> list[str]:
     Args:
         folder: what parts of one state of the product leave for each other.
     """
-    # Each part of the job under load goes on with what the one before has left.
-    more = ["--folder", str(folder / "load")] if part.what == "minutes under load" else []
+    # Each part of the platform that something dies of goes on with what the one before has left.
+    more = ["--folder", str(folder / "dying")] if part.what == "minutes of dying parts" else []
     return [sys.executable, "-m", part.module, *part.arguments, *more]
 
 

@@ -45,7 +45,7 @@ class Losing:
         self.rng = rng
         self.lost = Counter[str]()
         self.driver = run.driver()
-        self.drivers = 1
+        self.generation = 0
 
     def until(self, kills: int) -> Counter[str]:
         """Kill so many machines, or fewer if the job is done before, and check its rows in the end; what was killed.
@@ -62,7 +62,7 @@ class Losing:
             assert self.driver.exit_status() == 0, self.driver.output()[-4000:]
         finally:
             self.driver.kill()
-        self.run.check_exact(self.drivers)
+        self.run.check_exact(self.generation + 1)
         return self.lost
 
     def _goes_on(self) -> bool:
@@ -81,7 +81,8 @@ class Losing:
         cluster = self.run.cluster
         if kind == "driver":
             assert self.driver.crash() == -signal.SIGKILL
-            self.driver, self.drivers = self.run.driver(), self.drivers + 1
+            self._inherit()
+            self.driver = self.run.driver()
         elif kind == "worker":
             there = [worker for worker in cluster.workers if worker.is_running()]
             self.run.lose(there[self.rng.integers(len(there))])
@@ -90,6 +91,11 @@ class Losing:
         else:
             return  # those that were killed last have not come back
         self.lost[kind] += 1
+
+    def _inherit(self) -> None:
+        """See which generation a dead driver left the state to; one that died in its start may not have taken it."""
+        before, self.generation = self.generation, self.run.generation()
+        assert before <= self.generation <= before + 1, f"generation {self.generation} follows {before}"
 
 
 def soak(kills: int, seed: int, root: Path) -> Counter[str]:

@@ -169,8 +169,14 @@ run:
         worker.kill()
         self.cluster.start_worker()
 
-    def check_exact(self, drivers: int) -> None:
-        """HBase has what DuckDB joins; each driver went on with the state of the one before."""
+    def generation(self) -> int:
+        """The number of the generation that the state belongs to; 0 before the first."""
+        filesystem, path = opened(self.state)
+        head = owner(Objects(filesystem, path, "state"))
+        return 0 if head is None else head.number
+
+    def check_exact(self, generation: int) -> None:
+        """HBase has what DuckDB joins; each driver went on with the state of the one before, to this generation."""
         assert not list(self.own.iterdir()), "what is there was written where all see it"
         for name in SEEDS:
             pq.write_table(rows_of(name, 0, self.batches * self.rows), self.folder / f"{name}.parquet")
@@ -185,7 +191,4 @@ run:
         reader.refresh()
         got: Counter[Any] = Counter(tuple(row.values()) for rows in ask(reader, Question()) for row in rows.to_pylist())
         check_same(got, wanted)
-        filesystem, path = opened(self.state)
-        head = owner(Objects(filesystem, path, "state"))
-        assert head is not None
-        assert head.number == drivers, f"{drivers} drivers have run, and the state is of generation {head.number}"
+        assert (found := self.generation()) == generation, f"the state is of generation {found}, not {generation}"

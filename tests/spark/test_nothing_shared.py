@@ -55,7 +55,7 @@ def test_a_cluster_goes_on_with_what_another_machine_left_in_the_store_and_loses
             run.check_apart()
             run.lose(cluster.workers[0])
             assert driver.exit_status() == 0, driver.output()
-        run.check_exact(drivers=2)
+        run.check_exact(generation=2)
 
 
 @pytest.mark.soak
@@ -75,4 +75,4 @@ def test_workers_and_drivers_are_lost_with_their_disks(
                 assert driver.crash() == -signal.SIGKILL
         with run.driver() as last:
             assert last.exit_status() == 0, last.output()
-        run.check_exact(drivers=3)
+        run.check_exact(generation=3)

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
-import numpy as np
+import pyarrow as pa
 import pytest
 
-from streamjoin.spec.joinfile import parse
-from streamjoin.spec.prepare import bind
 from tests.conftest import in_share
 from tests.soak import __main__ as command
 from tests.soak import load, records, seeds
+from tests.soak.looks import Kill, Look, Timeline
 from tests.soak.queue import GOALS, PARTS, Part
 from tests.soak.records import PRODUCT, ChangedError, Record
 
@@ -116,36 +115,42 @@ def test_seeds_of_each_protocol_can_be_played_from_any_first_one(protocol: str) 
     assert seeds.play(protocol, range(41_000, 41_003)) == 3
 
 
-def test_what_grows_under_load_is_told_and_what_comes_back_each_round_is_not() -> None:
-    seen = load.Seen()
-    for round_, memory in ((0, 300 << 20), (0, 500 << 20), (1, 520 << 20), (2, 510 << 20)):
-        seen.take(round_, memory, 1 << 20)
-    assert seen.complaint([0, 0]) is None
-    assert (told := seen.complaint([300 << 20, 0])) is not None and told.startswith("memory grew from 314,572,800")
-    seen.take(2, 0, 300 << 20)
-    assert (told := seen.complaint([0, 0])) is not None and told.startswith("state grew")
+def _looks(begin_s: float, memory: int, state: int) -> list[Look]:
+    return [Look(begin_s + at_s, 1, 1, memory << 20, state << 20) for at_s in (10.0, 150.0, 290.0)]
 
 
-def test_the_job_under_load_can_start_before_there_are_rows(tmp_path: Path) -> None:
-    for stream in ("r", "s"):
-        (tmp_path / stream).mkdir()
-    assert bind(parse(load.JOIN, base=tmp_path)).plan.names == ("r", "s")
+def test_what_grows_under_load_is_told_and_what_comes_back_each_round_is_not(tmp_path: Path) -> None:
+    looks = [*_looks(0, 300, 1), Look(20, 1, None, 900 << 20, 1 << 20), *_looks(300, 320, 1), *_looks(600, 310, 1)]
+    timeline = Timeline(looks, [Kill(60, "API")], [900.0], [7])
+    timeline.write(tmp_path / "timeline.json")
+    timeline = Timeline.read(tmp_path / "timeline.json")
+    assert timeline.complaint() is None and timeline.begun_s == 900
+    # A part that was cut off within its second round, which does not count.
+    timeline.looks += [*_looks(900, 320, 1), *_looks(1_200, 9_000, 1)]
+    timeline.ends_s.append(1_400.0)
+    assert len(timeline.rounds()) == 4 and timeline.complaint() is None
+    timeline.looks += _looks(1_400, 460, 1)
+    timeline.ends_s.append(1_700.0)
+    assert (told := timeline.complaint()) is not None and told.startswith("memory grew from 314,572,800")
+    timeline.looks[-3:] = _looks(1_400, 300, 90)
+    assert (told := timeline.complaint()) is not None and told.startswith("state grew")
+
+
+def _joined(folder: Path, left_out: int) -> pa.RecordBatchReader:
+    with duckdb.connect() as database:
+        found = database.sql(
+            f"""SELECT r.id AS r_id, s.id AS s_id FROM '{folder}/r/*.parquet' r JOIN '{folder}/s/*.parquet' s
+            ON r.k = s.k AND abs(epoch_us(r.ts::TIMESTAMP) - epoch_us(s.ts::TIMESTAMP)) <= {load.WITHIN_S * 1_000_000}
+            ORDER BY ALL OFFSET {left_out}"""
+        ).to_arrow_table()
+    return found.to_reader()
 
 
 def test_a_row_that_is_missing_after_the_load_is_found(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    for stream in ("r", "s"):
-        (tmp_path / stream).mkdir()
-        for number in range(2):
-            load.write_rows(tmp_path, stream, number, 3_000 * number, 3_000, rng)
-    (tmp_path / "results").mkdir()
-    joined = f"""SELECT r.id AS r_id, s.id AS s_id FROM '{tmp_path}/r/*.parquet' r JOIN '{tmp_path}/s/*.parquet' s
-        ON r.k = s.k AND abs(epoch_us(r.ts::TIMESTAMP) - epoch_us(s.ts::TIMESTAMP)) <= {load.WITHIN_S * 1_000_000}"""
-    copy = "COPY ({} ORDER BY ALL OFFSET {}) TO '{}' (FORMAT parquet)"
-    results = tmp_path / "results" / "a.parquet"
-    with duckdb.connect() as database:
-        database.execute(copy.format(joined, 0, results)).fetchall()
-        assert load.check(tmp_path) > 10_000
-        database.execute(copy.format(joined, 1, results)).fetchall()
+    for part in range(2):  # the second goes on with the first one's
+        rows = load.Load(tmp_path, seed=part)
+        rows.write(24_000)
+    assert (rows.files, rows.rows) == (2, 48_000)
+    assert load.check(tmp_path, _joined(tmp_path, 0)) > 10_000
     with pytest.raises(AssertionError, match="where DuckDB's join has"):
-        load.check(tmp_path)
+        load.check(tmp_path, _joined(tmp_path, 1))
