@@ -9,6 +9,7 @@ from benchmarks.cells import mib, number, right, table
 from benchmarks.head import Part, one_line
 from benchmarks.rates import median
 from benchmarks.sections import reached, spread, yes
+from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX
 
 
 def cluster(part: Part) -> str:
@@ -124,8 +125,6 @@ adaptive: {copies}.
 
 def scaling(part: Part) -> str:
     """See `benchmarks.scaling`."""
-    from benchmarks.scaling import SHARE_MIN
-
     costs, around = part["costs"], part["around"]
     told = [
         [
@@ -139,12 +138,13 @@ def scaling(part: Part) -> str:
 
 {_checks(part)}
 
-What a step takes, of one core: {costs["route_ns"]:,.0f} ns to take a tuple in and give its results,
-{costs["send_ns"]:,.0f} ns to send a copy, {costs["store_ns"]:,.0f} ns to store one, {costs["probe_ns"]:,.0f} ns to look
-in one unit for partners, {costs["unit_us"]:,.0f} us for a unit's batch. Around it {around["tuple_ns"]:,.0f} ns a tuple
-and {around["batch_ms"]:,.0f} ms a batch. Where the fit cannot tell two steps apart, one of them has the time of both.
-From these, with {part["slot_tuples"]:,} tuples a batch for each slot and windows of four batches, by
-`operators/costs/slots.py`:
+What a step takes, of one core, in ns: {costs["route_ns"]:,.0f} to take a tuple in and give its results,
+{costs["send_ns"]:,.0f} to send a copy, {costs["store_ns"]:,.0f} to store one, and {costs["far_store_ns"]:,.0f} more
+where a unit's part of a batch is far larger than a core's cache; {costs["probe_ns"]:,.0f} to look in one unit for
+partners, and {costs["far_probe_ns"]:,.0f} more where what that stores is far larger. A unit's batch takes
+{costs["unit_us"]:,.0f} us. Around it {around["tuple_ns"]:,.0f} ns a tuple and {around["batch_ms"]:,.0f} ms a batch.
+Where the fit cannot tell two steps apart, one of them has the time of both. From these, with {part["slot_tuples"]:,}
+tuples a batch for each slot and windows of four batches, by `operators/costs/slots.py`:
 
 {table(["layout, slots", "tuples/s", "MB/s into a slot", "stored in a slot, MiB", "most of a batch is"], told)}
 
@@ -217,8 +217,6 @@ def _within(pairs: Sequence[tuple[float, float | None]], share: float) -> int:
 
 
 def _end(one: Mapping[str, Any]) -> str:
-    from benchmarks.scaling import SLOTS_MAX
-
     if one["slots"] is None:
         return f"not before {SLOTS_MAX:,} slots, where most of a batch is {one['most']}."
     return f"{one['slots']:,} slots; most of a batch of twice as many is {one['most']}."

@@ -1,17 +1,19 @@
-"""The model of scale: unit costs of one and two slots, and what they predict of more.
+"""The model of scale: unit costs of few and of many slots, and what they predict of others.
 
-    fitted     processor time of the units in one process, 1 and 2 slots; Spark's own on 1 slot, two sizes of batches
-    checked    the rate on Spark: 1 slot with other batches, 2 slots; processor time and bytes at 4 to 64 slots
+    fitted     processor time of the units in one process at 1, 2 and 64 slots; Spark's own at 1 slot, small and large
+               batches
+    checked    the rate on Spark: 1 slot with other batches, 2 slots; processor time and bytes at 4 to 32 slots
     told       rate, bytes and memory at 4 to 1,000 slots, and where each layout stops scaling
 
 At 4 slots and more all units run in this process one after the other (`engine/loop.py`), so bytes and processor time
-are those of as many machines, and rates are not known. Every run counts its results, which are DuckDB's.
+are those of as many machines, and rates are not known. Layouts take turns, and of each batch the least time counts:
+what a machine does meanwhile only adds to it. Every run counts its results, which are DuckDB's.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +31,11 @@ from benchmarks.scale import Scale
 from benchmarks.systems import Report
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators import registry
+from streamjoin.operators.costs.growth import WINDOW_BATCHES, growth
 from streamjoin.operators.costs.slots import (
     LAYOUTS,
     Around,
     Layout,
-    Predicted,
     StepCosts,
     hash_layout,
     matrix_layout,
@@ -49,13 +51,10 @@ from streamjoin.state.memory import MemoryStates
 
 EXPECTED_S = 900
 WITHIN_TARGET = 0.15
-STEPS = ("route_ns", "send_ns", "store_ns", "probe_ns", "unit_us")
-FITTED = (hash_layout, random_layout, matrix_layout, splitjoin_layout)
+STEPS = ("route_ns", "send_ns", "store_ns", "far_store_ns", "probe_ns", "far_probe_ns", "unit_us")
+ON_SPARK = (hash_layout, random_layout, matrix_layout, splitjoin_layout)
 """Those that differ at 2 slots: contrand has one subgroup there, as random has."""
 TOLD = (1, 2, 4, 16, 64, 256, 1000)
-SHARE_MIN = 0.5
-"""A slot among many is to bring so much of what one alone does, or a layout has stopped scaling."""
-SLOTS_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,8 @@ class Size:
         rows_per_file: of each stream.
         files_per_batch: few and many, between which a batch's cost is a line; and others, which it predicts.
         slots: how many the units in one process are checked with.
+        many: how many slots the model is made of beside 1 and 2.
+        turns: of the units in one process.
     """
 
     files: int
@@ -74,16 +75,22 @@ class Size:
     files_per_batch: tuple[int, int]
     others: tuple[int, ...]
     slots: tuple[int, ...]
-    tries: int
+    many: int
+    turns: int
     limit_s: float
+
+    def live(self, tuples: float) -> float:
+        """Tuples of both streams that a batch of so many finds, on the mean, once a window is full."""
+        return 2 * self.window_s * self.rows_per_file + tuples / 2
 
 
 FULL = Size(
-    files=24, rows_per_file=65_536, window_s=4, files_per_batch=(1, 6), others=(3,), slots=(4, 8, 16, 32, 64), tries=3,
-    limit_s=300,
+    files=24, rows_per_file=65_536, window_s=4, files_per_batch=(1, 6), others=(3,), slots=(4, 8, 16, 32), many=64,
+    turns=3, limit_s=300,
 )  # fmt: skip
 QUICK = Size(
-    files=8, rows_per_file=1024, window_s=2, files_per_batch=(1, 4), others=(2,), slots=(4, 16), tries=1, limit_s=400,
+    files=8, rows_per_file=1024, window_s=2, files_per_batch=(1, 4), others=(2,), slots=(4, 8), many=16, turns=1,
+    limit_s=400,
 )  # fmt: skip
 
 
@@ -97,31 +104,25 @@ def run(scale: Scale) -> dict[str, Any]:
         seed=3,
     )  # fmt: skip
     count, _ = count_and_hash(data, size.window_s * 1_000_000)
-    alone = Alone(data, size, work)
-    scale.show("  units of 1 and 2 slots in one process")
-    alone.run(hash_layout(1), size.files_per_batch[0])  # compiles
-    fitted = [
-        alone.run(layout(slots), files)
-        for slots in (1, 2)
-        for layout in (FITTED if slots > 1 else (hash_layout, matrix_layout))
-        for files in size.files_per_batch
-    ]
-    costs, sizes = fit(fitted), _sizes(fitted[0])
-    checked = []
-    for slots in size.slots:
-        scale.seconds(1)
-        scale.show(f"  units of {slots} slots in one process")
-        checked += [_compared(alone.run(layout(slots), size.files_per_batch[1]), costs, sizes) for layout in LAYOUTS]
+    few, many = size.files_per_batch
+    cases = [(layout(slots), files) for slots, layouts in ((1, (hash_layout, matrix_layout)), (2, ON_SPARK))
+             for layout in layouts for files in (few, many)]  # fmt: skip
+    cases += [(layout(size.many), many) for layout in LAYOUTS]
+    others = [(layout(slots), many) for slots in size.slots for layout in LAYOUTS]
+    found = in_turns(Alone(data, size, work), [*cases, *others], scale)
+    fitted, rest = found[: len(cases)], found[len(cases) :]
+    costs, sizes = fit(fitted, size), _sizes(fitted[0])
+    checked = [_compared(one, costs, sizes, size) for one in rest]
     spark = _on_spark(scale, work, data, size, count)
     around = _around(spark, costs, size)
-    rates = [_rate(one, costs, around) for one in spark]
+    rates = [_rate(one, costs, around, size) for one in spark]
     wrong = [f"{one['layout']} at {one['slots']}" for one in [*fitted, *checked, *spark] if one["results"] != count]
     return {
         "workload": asdict(size), "results": count, "rows_in": 2 * size.files * size.rows_per_file,
         "costs": asdict(costs), "around": asdict(around), "bytes": sizes, "fitted": fitted, "checked": checked,
         "spark": rates, "slot_tuples": _slot_tuples(size),
         "told": [_told(layout(slots), costs, around, sizes, size) for layout in LAYOUTS for slots in TOLD],
-        "ends": {layout(1).name: ends(layout, costs, around, _slot_tuples(size)) for layout in LAYOUTS},
+        "ends": {layout(1).name: asdict(growth(layout, costs, around, _slot_tuples(size))) for layout in LAYOUTS},
         **({"error": f"wrong counts: {', '.join(wrong)}"} if wrong else {}),
     }  # fmt: skip
 
@@ -144,15 +145,12 @@ class Alone:
         return pq.read_table(file, columns=columns.names).cast(columns).combine_chunks().to_batches()[0]
 
     def run(self, layout: Layout, files: int) -> dict[str, Any]:
-        """Processor seconds of all batches after the first window, the least of some tries, and what was counted."""
-        tries = [self._run(layout, files) for _ in range(self.size.tries)]
-        return min(tries, key=lambda one: float(one["seconds"]))
-
-    def _run(self, layout: Layout, files: int) -> dict[str, Any]:
+        """Processor seconds of each batch after the first window, and what was counted."""
         states = MemoryStates()
         operators = registry.build_all(*operator_of(layout), self.plan, layout.slots)
         loop = Loop(self.plan, operators, lambda stage: states, layout.slots)
-        results, timed, spent_s, sent, warm = 0, 0, 0.0, 0, self._warm(files)
+        results, sent, warm = 0, 0, self._warm(files)
+        spent_s: list[float] = []
         for number, begin in enumerate(range(0, self.size.files, files)):
             pieces = [mine[begin : begin + files] for mine in self.files]
             brought = Brought(pieces, 1_000_000 * number, begins=not number)
@@ -160,12 +158,11 @@ class Alone:
             results += sum(rows.num_rows for _, rows in loop.batch(brought))
             loop.commit(brought)
             if number >= warm:
-                spent_s += time.process_time() - begun_s
+                spent_s.append(time.process_time() - begun_s)
                 sent += _sent(loop) - before
-                timed += 1
         return {
-            "layout": layout.name, "slots": layout.slots, "tuples": 2 * timed * files * self.size.rows_per_file,
-            "batches": timed, "seconds": spent_s, "sent_bytes": sent, "results": results,
+            "layout": layout.name, "slots": layout.slots, "batches": len(spent_s), "batch_s": spent_s,
+            "tuples": 2 * len(spent_s) * files * self.size.rows_per_file, "sent_bytes": sent, "results": results,
             "stored_bytes": sum(one.stored_bytes for one in loop.reports),
             "stored_rows": sum(sum(one.stored_rows) for one in loop.reports),
         }  # fmt: skip
@@ -173,6 +170,21 @@ class Alone:
     def _warm(self, files: int) -> int:
         """Batches until a window is full; one is left to be timed in any case."""
         return min(-(-self.size.window_s // files), -(-self.size.files // files) - 1)
+
+
+def in_turns(alone: Alone, cases: Sequence[tuple[Layout, int]], scale: Scale) -> list[dict[str, Any]]:
+    """Runs of layouts with so many files a batch, turn after turn; of each batch the least time counts."""
+    alone.run(hash_layout(1), alone.size.files_per_batch[0])  # compiles
+    turns = []
+    for turn in range(alone.size.turns):
+        scale.seconds(1)
+        scale.show(f"  units of up to {alone.size.many} slots in one process, turn {turn + 1} of {alone.size.turns}")
+        turns.append([alone.run(layout, files) for layout, files in cases])
+    return [{**tries[0], "seconds": _least(tries)} for tries in zip(*turns, strict=True)]
+
+
+def _least(tries: Sequence[Mapping[str, Any]]) -> float:
+    return sum(min(same) for same in zip(*(one["batch_s"] for one in tries), strict=True))
 
 
 def operator_of(layout: Layout) -> tuple[str, dict[str, Any]]:
@@ -187,14 +199,14 @@ def _sent(loop: Loop) -> int:
     return sum(counts.get("sent_bytes", 0) for counts in loop.counts)
 
 
-def fit(runs: Sequence[dict[str, Any]]) -> StepCosts:
+def fit(runs: Sequence[dict[str, Any]], size: Size) -> StepCosts:
     """The step costs that fit best, none below 0; each run counts alike, however long it took."""
-    known = [_layout(one) for one in runs]
+    # A batch's time is a sum of the costs, each as often as it is had: so many times the time with one alone of 1.
     terms = np.array([
-        [1e-9, 1e-9 * layout.sent, 1e-9 * layout.stored, 1e-9 * layout.probes,
-         1e-6 * layout.units * one["batches"] / one["tuples"]]
-        for one, layout in zip(runs, known, strict=True)
-    ]) * np.array([[one["tuples"] / one["seconds"]] for one in runs])  # fmt: skip
+        [one["batches"] / one["seconds"] * sum(StepCosts(*alone).seconds(_layout(one), *_batch(one, size)).values())
+         for alone in np.eye(len(STEPS))]
+        for one in runs
+    ])  # fmt: skip
     found = np.zeros(len(STEPS))
     used = list(range(len(STEPS)))
     while used:
@@ -210,15 +222,21 @@ def _layout(one: dict[str, Any]) -> Layout:
     return next(layout(one["slots"]) for layout in LAYOUTS if layout(1).name == one["layout"])
 
 
+def _batch(one: Mapping[str, Any], size: Size) -> tuple[float, float]:
+    """A batch's tuples of both streams, and those that it finds."""
+    tuples = one["tuples"] / one.get("batches", 1)
+    return tuples, size.live(tuples)
+
+
 def _sizes(one: dict[str, Any]) -> dict[str, float]:
     """Bytes of a tuple on its way, and stored, from a run that sends and stores each once."""
     return {"sent_bytes": one["sent_bytes"] / one["tuples"], "live_bytes": one["stored_bytes"] / one["stored_rows"]}
 
 
-def _compared(one: dict[str, Any], costs: StepCosts, sizes: dict[str, float]) -> dict[str, Any]:
+def _compared(one: dict[str, Any], costs: StepCosts, sizes: dict[str, float], size: Size) -> dict[str, Any]:
     """A run in one process beside what was predicted of it."""
     layout = _layout(one)
-    whole = costs.seconds(layout, one["tuples"] / one["batches"])
+    whole = costs.seconds(layout, *_batch(one, size))
     return {
         **one, "predicted_s": one["batches"] * sum(whole.values()),
         "predicted_bytes": one["tuples"] * layout.sent * sizes["sent_bytes"],
@@ -228,7 +246,7 @@ def _compared(one: dict[str, Any], costs: StepCosts, sizes: dict[str, float]) ->
 def _on_spark(scale: Scale, work: Path, data: Path, size: Size, count: int) -> list[dict[str, Any]]:
     found = []
     for slots in (1, 2):
-        layouts = [layout(slots) for layout in (FITTED if slots > 1 else (hash_layout,))]
+        layouts = [layout(slots) for layout in (ON_SPARK if slots > 1 else (hash_layout,))]
         cases = [(layout, files) for layout in layouts for files in (*size.files_per_batch, *size.others)]
         joins = [_join(work, data, size, layout, files) for layout, files in cases]
         cold = {**joins[0], "run": {**joins[0]["run"], "checkpoint": str(work / f"cold-{slots}.checkpoint")}}
@@ -264,15 +282,15 @@ def _around(spark: Sequence[dict[str, Any]], costs: StepCosts, size: Size) -> Ar
     ends = [one for one in spark if one["slots"] == 1 and one["files"] in size.files_per_batch]
     if not all(one["batch_ms"] for one in ends):
         raise systems.FailedRowError(f"a job of one slot has no rate: {[one['error'] for one in ends]}")
-    rest_ms = [one["batch_ms"] - 1e3 * sum(costs.seconds(hash_layout(1), one["tuples"]).values()) for one in ends]
+    rest_ms = [one["batch_ms"] - 1e3 * sum(costs.seconds(hash_layout(1), *_batch(one, size)).values()) for one in ends]
     few, many = (one["tuples"] for one in ends)
     tuple_ms = max((rest_ms[1] - rest_ms[0]) / (many - few), 0.0)
     return Around(max(rest_ms[0] - few * tuple_ms, 0.0), tuple_ms * 1e6)
 
 
-def _rate(one: dict[str, Any], costs: StepCosts, around: Around) -> dict[str, Any]:
+def _rate(one: dict[str, Any], costs: StepCosts, around: Around, size: Size) -> dict[str, Any]:
     """A job on Spark with its rate and the one that was predicted."""
-    rate = predicted(costs, around, _layout(one), one["tuples"]).rate_per_s
+    rate = predicted(costs, around, _layout(one), *_batch(one, size)).rate_per_s
     measured = one["tuples"] / one["batch_ms"] * 1000 if one["batch_ms"] else None
     return {**one, "rate": measured, "predicted": rate}
 
@@ -283,27 +301,13 @@ def _slot_tuples(size: Size) -> int:
 
 
 def _told(layout: Layout, costs: StepCosts, around: Around, sizes: dict[str, float], size: Size) -> dict[str, Any]:
-    """A job whose batches grow with its slots, and whose window has four batches."""
+    """A job whose batches grow with its slots, as `growth` takes it."""
     tuples = _slot_tuples(size) * layout.slots
+    live = WINDOW_BATCHES * tuples
     one = predicted(
-        costs, around, layout, tuples, sent_bytes=sizes["sent_bytes"], live_bytes=4 * tuples * sizes["live_bytes"]
+        costs, around, layout, tuples, live, sent_bytes=sizes["sent_bytes"], live_bytes=live * sizes["live_bytes"]
     )
     return {
         "layout": layout.name, "slots": layout.slots, "rate": one.rate_per_s, "sent_bytes_per_s": one.sent_bytes_per_s,
         "stored_bytes": one.stored_bytes, "most": one.most,
     }  # fmt: skip
-
-
-def ends(layout: Callable[[int], Layout], costs: StepCosts, around: Around, slot_tuples: int) -> dict[str, Any]:
-    """The most slots of which each brings enough, and what takes the time with twice as many; None: no such end."""
-
-    def at(slots: int) -> Predicted:
-        return predicted(costs, around, layout(slots), slot_tuples * slots)
-
-    slots = 1
-    while slots < SLOTS_MAX:
-        twice = at(2 * slots)
-        if twice.rate_per_s / (2 * slots) < SHARE_MIN * at(1).rate_per_s:
-            return {"slots": slots, "most": twice.most}
-        slots *= 2
-    return {"slots": None, "most": at(slots).most}

@@ -31,6 +31,7 @@ from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
 from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
+from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX, Growth
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
@@ -46,13 +47,18 @@ from streamjoin.spec.shed import shed_rules
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One operator in an explanation: its prediction, or why it cannot run the query, or why there is neither."""
+    """One operator in an explanation: its prediction, or why it cannot run the query, or why there is neither.
+
+    Args:
+        growth: up to how many slots it is worth having, where that is known.
+    """
 
     name: str
     system: str
     prediction: Prediction | None
     refusal: str | None
     unknown: str = ""
+    growth: Growth | None = None
 
     def refusal_text(self, is_blind: bool, has_ways: bool) -> str:
         """Why there are no figures.
@@ -146,6 +152,7 @@ class Explanation:
                     "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
                     "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
                     "busiest_bytes_per_s": option.prediction and round(option.prediction.busiest_bytes_per_s),
+                    "growth": option.growth and asdict(option.growth),
                     **self._block(option.prediction),
                 }
                 for option in self.options
@@ -250,7 +257,15 @@ class Explanation:
 
     def _table(self) -> str:
         """What every operator would cost, as wide as its figures."""
-        head = ("operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s")
+        head = (
+            "operator",
+            "memory",
+            "replication",
+            "comparisons/s",
+            "bytes sent/s",
+            "most to one unit/s",
+            "slots up to",
+        )
         rows = [head, *(_cells(option) for option in self.options if option.prediction)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         widths[0] = max(11, *(len(option.name) for option in self.options))
@@ -267,6 +282,10 @@ class Explanation:
                 )
         if len(rows) > 1:
             lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
+        if any(option.growth and option.prediction for option in self.options):
+            lines.append(
+                f"slots up to: with twice as many, each brings less than {SHARE_MIN:.0%} of what one alone does"
+            )
         for option in self.options:
             if option.prediction and option.prediction.block:
                 lines.append(f"{option.name} forwards {_block_text(self.plan.names, option.prediction.block)}")
@@ -319,7 +338,14 @@ def _cells(option: Option) -> tuple[str, ...]:
         figure(found.comparisons_per_s),
         bytes_text(found.bytes_per_s),
         bytes_text(found.busiest_bytes_per_s),
+        _slots_text(option.growth),
     )
+
+
+def _slots_text(found: Growth | None) -> str:
+    if found is None:
+        return "-"
+    return f"over {SLOTS_MAX:,}" if found.slots is None else f"{found.slots:,}"
 
 
 def explain(bound: Bound, *, as_written: bool = False) -> Explanation:
@@ -361,7 +387,8 @@ def _option(bound: Bound, name: str, statistics: tuple[StreamStatistics, ...] | 
     except UnsupportedError as refused:
         return Option(name, entry.system, None, refused.message)
     # Batches are the ordering protocol's signals here, so no tuple waits for it: D is 0 in the formulas.
-    return Option(name, entry.system, registry.predict(operator, r, s, 0.0), None)
+    predicted = registry.predict(operator, r, s, 0.0)
+    return Option(name, entry.system, predicted, None, growth=registry.grows(operator))
 
 
 def _reason(bound: Bound) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from streamjoin.engine.operator import Operator
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.growth import LayoutOf
 from streamjoin.operators.costs.several import Cost, Several
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.stages import Plan
@@ -44,6 +45,7 @@ class OperatorKind:
         several: the operator, what is known of three streams or more -> what it costs; of those that join all at once
             and are there to be compared with.
         hint: how one of Spark's own joins with a relation is to go about it, as Spark calls that.
+        layout: the operator -> what becomes of a tuple with more slots; None where no model of scale tells.
     """
 
     name: str
@@ -56,6 +58,7 @@ class OperatorKind:
     joins: Joins = Joins.STREAMS
     several: Callable[[Any, Several], Cost] | None = None
     hint: str | None = None
+    layout: Callable[[Any], LayoutOf] | None = None
 
     @property
     def is_sparks(self) -> bool:

@@ -16,6 +16,7 @@ from streamjoin.operators.biclique.kind import BICLIQUE
 from streamjoin.operators.choosing import Candidates, Choice, Given, choice
 from streamjoin.operators.coordinated.kind import COORDINATED
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.growth import Growth, growth
 from streamjoin.operators.handshake.kind import HANDSHAKE
 from streamjoin.operators.kind import CommonSettings, Joins, OperatorKind
 from streamjoin.operators.lookup.kind import LOOKUP
@@ -224,6 +225,12 @@ def predict(
     """The formulas for an operator; None where its paper gives none."""
     found = REGISTRY[operator.name].predict
     return found(operator, r, s, delay_s, unit_costs) if found else None
+
+
+def grows(operator: Operator) -> Growth | None:
+    """Up to how many slots an operator is worth having, laid out as it is; None where no model tells."""
+    found = REGISTRY[operator.name].layout
+    return growth(found(operator)) if found else None
 
 
 def keeps_everything(plan: Plan) -> bool:

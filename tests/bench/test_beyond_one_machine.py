@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from benchmarks.baselines.duckdb_join import count_and_hash
 from benchmarks.data import make_equi, stream_files
 from benchmarks.page import page
 from benchmarks.parts import PARTS
+from benchmarks.scale import Scale
+from streamjoin.operators.costs.growth import SLOTS_MAX, growth
 from streamjoin.operators.costs.slots import (
     LAYOUTS,
     Around,
@@ -29,7 +33,7 @@ from streamjoin.operators.costs.slots import (
 )
 
 ROOT = Path(__file__).parents[2]
-COSTS = StepCosts(route_ns=200, send_ns=15, store_ns=60, probe_ns=45, unit_us=300)
+COSTS = StepCosts(route_ns=200, send_ns=15, store_ns=60, far_store_ns=90, probe_ns=45, far_probe_ns=80, unit_us=300)
 
 
 def result(part: str, **found: Any) -> dict[str, Any]:
@@ -135,31 +139,30 @@ def test_units_that_are_late_and_bytes_that_move_are_on_the_page() -> None:
 
 # -- scale --------------------------------------------------------------------------------------------------------
 
+SIZE = replace(scaling.FULL, rows_per_file=20_000)
+
 
 def timed(layout: Layout, tuples: int, batches: int) -> dict[str, Any]:
     """A run that takes what the costs say."""
-    seconds = batches * sum(COSTS.seconds(layout, tuples / batches).values())
+    batch = tuples / batches
+    seconds = batches * sum(COSTS.seconds(layout, batch, SIZE.live(batch)).values())
     return {"layout": layout.name, "slots": layout.slots, "tuples": tuples, "batches": batches, "seconds": seconds}
 
 
-def test_costs_of_one_and_two_slots_predict_those_of_64() -> None:
-    runs = [
-        timed(layout(slots), 100_000, batches)
-        for slots in (1, 2)
-        for layout in scaling.FITTED
-        for batches in (1, 10)
-    ]  # fmt: skip
-    found = scaling.fit(runs)
-    for layout in LAYOUTS:
-        want, got = (sum(one.seconds(layout(64), 50_000).values()) for one in (COSTS, found))
+def test_costs_of_few_and_of_many_slots_predict_those_between_them() -> None:
+    cases = [(layout(slots), batches) for slots in (1, 2) for layout in scaling.ON_SPARK for batches in (1, 10)]
+    cases += [(layout(64), 1) for layout in LAYOUTS]
+    found = scaling.fit([timed(layout, 1_000_000, batches) for layout, batches in cases], SIZE)
+    for layout, slots in itertools.product(LAYOUTS, (4, 16, 32)):
+        want, got = (sum(one.seconds(layout(slots), 500_000, 2e6).values()) for one in (COSTS, found))
         assert got == pytest.approx(want, rel=1e-6)
 
 
 def test_no_step_takes_less_than_nothing() -> None:
-    runs = [timed(layout(slots), 1000, 1) for slots in (1, 2) for layout in scaling.FITTED]
+    runs = [timed(layout(slots), 1000, 1) for slots in (1, 2) for layout in scaling.ON_SPARK]
     for one in runs:
         one["seconds"] *= 0.3 if one["layout"] == "random" else 1.0
-    assert min(vars_of(scaling.fit(runs))) >= 0
+    assert min(vars_of(scaling.fit(runs, SIZE))) >= 0
 
 
 def vars_of(costs: StepCosts) -> list[float]:
@@ -168,9 +171,9 @@ def vars_of(costs: StepCosts) -> list[float]:
 
 def test_hash_goes_on_and_what_every_slot_gets_ends() -> None:
     around = Around(batch_ms=100, tuple_ns=300)
-    ends = {layout(1).name: scaling.ends(layout, COSTS, around, 1_000_000) for layout in LAYOUTS}
+    ends = {layout(1).name: asdict(growth(layout, COSTS, around, 1_000_000)) for layout in LAYOUTS}
     assert ends["hash"]["slots"] is None
-    assert ends["random"]["slots"] < ends["contrand"]["slots"] < scaling.SLOTS_MAX
+    assert ends["random"]["slots"] < ends["contrand"]["slots"] < SLOTS_MAX
     assert ends["splitjoin"] == {"slots": ends["splitjoin"]["slots"], "most": "probing"}
 
 
@@ -204,6 +207,19 @@ def test_the_model_of_scale_stands_beside_what_spark_and_units_took(tmp_path: Pa
     assert all(one["rate"] > 0 and one["predicted"] > 0 for one in part["spark"])
     assert len(part["told"]) == len(LAYOUTS) * len(scaling.TOLD)
     assert "## How joins grow with their slots" in found["page"]
+
+
+def test_of_each_batch_the_least_time_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Slow:
+        size = replace(scaling.QUICK, turns=3)
+        times = iter([[9.0], [3.0, 1.0], [8.0], [1.0, 3.0], [7.0], [2.0, 2.0], [9.0]])
+
+        def run(self, layout: Layout, files: int) -> dict[str, Any]:
+            return {"layout": layout.name, "batch_s": next(self.times)}
+
+    scale = Scale(quick=True, ends_s=time.monotonic() + 60, data=tmp_path, work=tmp_path)
+    found = scaling.in_turns(Slow(), [(matrix_layout(4), 1), (hash_layout(2), 1)], scale)  # type: ignore[arg-type]
+    assert [(one["layout"], one["seconds"]) for one in found] == [("matrix", 2.0), ("hash", 7.0)]
 
 
 def test_predictions_that_are_off_are_counted_and_those_of_the_fit_are_not() -> None:

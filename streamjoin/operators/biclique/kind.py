@@ -14,6 +14,8 @@ from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Biclique, Routing
 from streamjoin.operators.biclique.scaling import Limits
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.growth import LayoutOf
+from streamjoin.operators.costs.slots import contrand_layout, hash_layout, random_layout
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.plan.sharing import Pairs
 from streamjoin.plan.window import FullHistory
@@ -213,4 +215,12 @@ def _predict(
     return costs.biclique(r, s, operator.r_units, operator.s_units, d, e, delay_s)
 
 
-BICLIQUE = OperatorKind("biclique", "join-biclique, BiStream (SIGMOD 2015)", BicliqueSettings, build, predict=_predict)
+def _layout(operator: Biclique) -> LayoutOf:
+    return {Routing.HASH: hash_layout, Routing.CONTRAND: contrand_layout, Routing.RANDOM: random_layout}[
+        operator.routing
+    ]
+
+
+BICLIQUE = OperatorKind(
+    "biclique", "join-biclique, BiStream (SIGMOD 2015)", BicliqueSettings, build, predict=_predict, layout=_layout
+)

@@ -4,14 +4,18 @@
     their work     tuples route + copies send + stored store + probes probe + units unit
 
 A layout says how many copies, stored tuples and probes there are for each tuple that comes, by BiStream's and
-SplitJoin's own counts; the times are measured (`python -m benchmarks --only scale`). It takes work to be even, so keys
-that are hot make a job slower than this.
+SplitJoin's own counts; the times are measured (`python -m benchmarks --only scale`). To store and to probe takes longer
+where a unit has more tuples than a core's cache holds, so many small units do the same work faster than few large ones.
+It takes work to be even, so keys that are hot make a job slower than this.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+NEAR_TUPLES = 1 << 15
+"""About so many tuples of one stream, with their keys, are in a core's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Layout:
         sent: to how many slots it goes. Units of one slot get it once.
         stored: in how many units it is stored.
         probes: in how many units it looks for partners.
+        both: a unit stores tuples of both streams.
     """
 
     name: str
@@ -31,6 +36,11 @@ class Layout:
     sent: float
     stored: float
     probes: float
+    both: bool = False
+
+    def of_unit(self, tuples: float) -> float:
+        """How many tuples of a stream one unit stores, of so many of both."""
+        return tuples * self.stored / self.units / (2 if self.both else 1)
 
 
 def hash_layout(slots: int) -> Layout:
@@ -54,12 +64,12 @@ def matrix_layout(slots: int) -> Layout:
     """A matrix with a cell a slot, as near to a square as its rows and columns divide the slots."""
     rows, columns = sides(slots)
     copies = (rows + columns) / 2
-    return Layout("matrix", slots, slots, copies, copies, copies)
+    return Layout("matrix", slots, slots, copies, copies, copies, both=True)
 
 
 def splitjoin_layout(slots: int) -> Layout:
     """A core a slot, of which each gets all tuples."""
-    return Layout("splitjoin", slots, slots, float(slots), 1.0, float(slots))
+    return Layout("splitjoin", slots, slots, float(slots), 1.0, float(slots), both=True)
 
 
 LAYOUTS = (hash_layout, contrand_layout, random_layout, matrix_layout, splitjoin_layout)
@@ -78,22 +88,38 @@ class StepCosts:
     Args:
         route_ns: to take a tuple in and give its results, whatever the layout.
         send_ns: a copy of it on its way.
-        store_ns: to store a copy, until it is let go.
-        probe_ns: to look for its partners in what one unit stores.
+        store_ns, far_store_ns: to store a copy, until it is let go; and how much longer where the unit's part of the
+            batch is far larger than the cache.
+        probe_ns, far_probe_ns: to look for its partners in what one unit stores; and how much longer where that is far
+            larger than the cache.
         unit_us: a unit's batch, whatever comes to it.
     """
 
     route_ns: float
     send_ns: float
     store_ns: float
+    far_store_ns: float
     probe_ns: float
+    far_probe_ns: float
     unit_us: float
 
-    def seconds(self, layout: Layout, tuples: float) -> dict[str, float]:
-        """Processor time of all slots for a batch of so many tuples of both streams, by what it goes to."""
+    def seconds(self, layout: Layout, tuples: float, live: float) -> dict[str, float]:
+        """Processor time of all slots for a batch, by what it goes to.
+
+        Args:
+            tuples: of both streams in the batch.
+            live: of both streams, that a batch finds.
+        """
+        store_ns = self.store_ns + self.far_store_ns * far(layout.of_unit(tuples))
+        probe_ns = self.probe_ns + self.far_probe_ns * far(layout.of_unit(live))
         each = {"routing": self.route_ns, "sending": self.send_ns * layout.sent,
-                "storing": self.store_ns * layout.stored, "probing": self.probe_ns * layout.probes}  # fmt: skip
+                "storing": store_ns * layout.stored, "probing": probe_ns * layout.probes}  # fmt: skip
         return {what: ns * tuples * 1e-9 for what, ns in each.items()} | {"units": self.unit_us * layout.units * 1e-6}
+
+
+def far(tuples: float) -> float:
+    """The share of so many tuples that is not in the cache."""
+    return max(0.0, 1 - NEAR_TUPLES / tuples) if tuples else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +157,17 @@ class Predicted:
 
 
 def predicted(
-    costs: StepCosts, around: Around, layout: Layout, tuples: float, *, sent_bytes: float = 0.0, live_bytes: float = 0.0
-) -> Predicted:
+    costs: StepCosts, around: Around, layout: Layout, tuples: float, live: float, *, sent_bytes: float = 0.0,
+    live_bytes: float = 0.0,
+) -> Predicted:  # fmt: skip
     """A job whose batches have so many tuples of both streams.
 
     Args:
+        live: tuples of both streams that a batch finds.
         sent_bytes: of one tuple on its way.
         live_bytes: what all live tuples take where each is stored once.
     """
-    work = {what: all_s / layout.slots for what, all_s in costs.seconds(layout, tuples).items()}
+    work = {what: all_s / layout.slots for what, all_s in costs.seconds(layout, tuples, live).items()}
     seconds = {
         "the batch itself": around.batch_ms * 1e-3, "reading": around.tuple_ns * tuples * 1e-9 / layout.slots, **work
     }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from streamjoin.operators import costs
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.slots import matrix_layout
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.matrix import Matrix
 from streamjoin.plan.sharing import Pairs
@@ -42,4 +43,7 @@ def _predict(
     return costs.matrix(r, s, operator.rows, operator.columns)
 
 
-MATRIX = OperatorKind("matrix", "join-matrix, BiStream's baseline", MatrixSettings, build, predict=_predict)
+MATRIX = OperatorKind(
+    "matrix", "join-matrix, BiStream's baseline", MatrixSettings, build, predict=_predict,
+    layout=lambda operator: matrix_layout,
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from streamjoin.operators.costs import Prediction, StreamStatistics, UnitCosts
+from streamjoin.operators.costs.slots import splitjoin_layout
 from streamjoin.operators.costs.splitjoin import splitjoin
 from streamjoin.operators.kind import OperatorKind
 from streamjoin.operators.splitjoin import SplitJoin
@@ -43,4 +44,7 @@ def _predict(
     return splitjoin(r, s, operator.cores, fan_out, fan_out, unit_costs)
 
 
-SPLITJOIN = OperatorKind("splitjoin", "SplitJoin (USENIX ATC 2016)", SplitJoinSettings, build, predict=_predict)
+SPLITJOIN = OperatorKind(
+    "splitjoin", "SplitJoin (USENIX ATC 2016)", SplitJoinSettings, build, predict=_predict,
+    layout=lambda operator: splitjoin_layout,
+)  # fmt: skip

@@ -12,6 +12,7 @@ const option = (name: string, changed: Partial<Option>): Option => ({
   comparisonsPerS: null,
   bytesPerS: null,
   busiestBytesPerS: null,
+  growth: null,
   reading: null,
   ...changed,
 });
@@ -36,8 +37,12 @@ test('an operator without costs shows why it cannot run, or what it reads, or th
   expect(screen.queryByText('never shown')).toBeNull();
 });
 
-test('costs stand below their heads, and the last one is what most comes to one unit', () => {
-  const known = { memoryBytes: 2048, replication: 2, comparisonsPerS: 3, bytesPerS: 4096, busiestBytesPerS: 1024 };
+test.each([
+  [{ slots: 2048, most: 'sending' }, '2,048'],
+  [{ slots: null, most: 'reading' }, 'any'],
+  [null, '-'],
+])('costs stand below their heads, and the last one is up to how many slots it is worth having: %o', (growth, words) => {
+  const known = { memoryBytes: 2048, replication: 2, comparisonsPerS: 3, bytesPerS: 4096, busiestBytesPerS: 1024, growth };
   render(
     <MantineProvider>
       <Operators options={[option('biclique', known)]} runs="biclique" chosen="auto" hasWays={false} onChoose={() => undefined} />
@@ -45,7 +50,7 @@ test('costs stand below their heads, and the last one is what most comes to one 
   );
   const heads = screen.getAllByRole('columnheader').map((head) => head.textContent);
   const cells = [...(screen.getAllByRole('row').at(-1)?.querySelectorAll('td') ?? [])].map((cell) => cell.textContent);
-  expect(heads.slice(-2)).toEqual(['Sent', 'To one unit']);
+  expect(heads.slice(-3)).toEqual(['Sent', 'To one unit', 'Slots up to']);
   expect(cells).toHaveLength(heads.length);
-  expect(cells.slice(-2)).toEqual(['4.0 KiB/s', '1.0 KiB/s']);
+  expect(cells.slice(-3)).toEqual(['4.0 KiB/s', '1.0 KiB/s', words]);
 });

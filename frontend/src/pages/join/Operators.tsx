@@ -1,8 +1,8 @@
 /** The operators side by side: what each would cost, and which one is to run. */
 import { Radio, Table } from '@mantine/core';
-import { formatBytes, formatRate } from '../../format';
+import { formatBytes, formatCount, formatRate } from '../../format';
 import classes from './Operators.module.css';
-import type { Option } from './plan';
+import type { Growth, Option } from './plan';
 
 interface OperatorsProps {
   options: Option[];
@@ -20,7 +20,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
       value={chosen}
       onChange={onChoose}
       label="Operator to run"
-      description="comparisons are those of a nested loop; an index needs a small part of them"
+      description="Comparisons are those of a nested loop; an index needs a small part of them. With twice as many slots as stand under Slots up to, each brings less than half of what one alone does."
     >
       <div className={classes.scrolled}>
         <Table mt="xs" miw={520}>
@@ -42,6 +42,9 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
               <Table.Th scope="col" className={classes.figure}>
                 To one unit
               </Table.Th>
+              <Table.Th scope="col" className={classes.figure}>
+                Slots up to
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -49,7 +52,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
               <Table.Td>
                 <Radio size="xs" value="auto" label="auto" />
               </Table.Td>
-              <Table.Td colSpan={5} className={classes.words}>
+              <Table.Td colSpan={6} className={classes.words}>
                 {chosen === 'auto' ? `takes ${runs}` : 'takes the one that fits the query'}
               </Table.Td>
             </Table.Tr>
@@ -63,6 +66,11 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
   );
 }
 
+function slotsWords(growth: Growth | null): string {
+  if (growth === null) return '-';
+  return growth.slots === null ? 'any' : formatCount(growth.slots);
+}
+
 function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
   return (
     <Table.Tr>
@@ -70,7 +78,7 @@ function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
         <Radio size="xs" value={option.name} label={option.name} disabled={option.refusal !== null} />
       </Table.Td>
       {option.refusal !== null || option.memoryBytes === null ? (
-        <Table.Td colSpan={5} className={classes.words}>
+        <Table.Td colSpan={6} className={classes.words}>
           {option.refusal ??
             option.reading ??
             (hasWays ? 'can run it; what order costs what is above' : 'can run it; its costs are not known before')}
@@ -88,6 +96,7 @@ function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {
             {formatBytes(option.busiestBytesPerS)}
             {option.busiestBytesPerS !== null && '/s'}
           </Table.Td>
+          <Table.Td className={classes.figure}>{slotsWords(option.growth)}</Table.Td>
         </>
       )}
     </Table.Tr>

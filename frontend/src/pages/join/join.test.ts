@@ -12,15 +12,18 @@ test('an operator that cannot run the query says why, and has no costs', () => {
     plan: {
       operator: 'biclique',
       operators: [
-        { name: 'biclique', refusal: null, memory_bytes: 10, replication: 2, comparisons_per_s: 3, busiest_bytes_per_s: 2 },
+        { name: 'biclique', refusal: null, memory_bytes: 10, replication: 2, comparisons_per_s: 3, busiest_bytes_per_s: 2,
+          growth: { slots: null, most: 'reading' } },
         { name: 'spark', refusal: 'it needs an equality', memory_bytes: null },
       ],
     },
     text: '',
     columns: [],
   });
-  expect(plan.options[0]).toMatchObject({ refusal: null, memoryBytes: 10, comparisonsPerS: 3, busiestBytesPerS: 2 });
-  expect(plan.options[1]).toMatchObject({ refusal: 'it needs an equality', memoryBytes: null, replication: null });
+  expect(plan.options[0]).toMatchObject({ refusal: null, memoryBytes: 10, comparisonsPerS: 3, busiestBytesPerS: 2,
+    growth: { slots: null, most: 'reading' } });
+  expect(plan.options[1]).toMatchObject({ refusal: 'it needs an equality', memoryBytes: null, replication: null,
+    growth: null });
 });
 
 test('an operator that reads a relation part by part has its prediction in words', () => {

@@ -4,6 +4,14 @@ import { stagesOf, type PlanStage } from '../../api/stages';
 import type { Explanation } from '../../api/types';
 import { waysOf, type Ways } from './ways';
 
+/** Where an operator stops scaling. */
+export interface Growth {
+  /** The most slots of which each brings enough; null where there is no such end. */
+  slots: number | null;
+  /** What takes the time beyond. */
+  most: string;
+}
+
 export interface Option {
   name: string;
   /** Why it cannot run the query; null where it can. */
@@ -14,6 +22,8 @@ export interface Option {
   bytesPerS: number | null;
   /** What the unit gets that gets most: the papers' In. */
   busiestBytesPerS: number | null;
+  /** Up to how many slots it is worth having; null where no model tells. */
+  growth: Growth | null;
   /** What is predicted of an operator that joins a relation; null of all others. */
   reading: string | null;
 }
@@ -58,6 +68,12 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 
 const figure = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
+function growthOf(value: unknown): Growth | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const given = value as Record<string, unknown>;
+  return { slots: figure(given.slots), most: text(given.most) };
+}
+
 function optionOf(value: unknown, readings: unknown): Option {
   const given = value as Record<string, unknown>;
   const reading = (readings as Record<string, { text?: unknown }> | undefined)?.[text(given.name)]?.text;
@@ -69,6 +85,7 @@ function optionOf(value: unknown, readings: unknown): Option {
     comparisonsPerS: figure(given.comparisons_per_s),
     bytesPerS: figure(given.bytes_per_s),
     busiestBytesPerS: figure(given.busiest_bytes_per_s),
+    growth: growthOf(given.growth),
     reading: typeof reading === 'string' ? reading : null,
   };
 }
