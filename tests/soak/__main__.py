@@ -35,7 +35,7 @@ def call(part: Part, folder: Path) -> list[str]:
     Args:
         folder: what parts of one state of the product leave for each other.
     """
-    # Each part of the platform that something dies of goes on with what the one before has left.
+    # These parts are of one platform: each goes on with what the one before has left.
     more = ["--folder", str(folder / "dying")] if part.what == "minutes of dying parts" else []
     return [sys.executable, "-m", part.module, *part.arguments, *more]
 

@@ -377,13 +377,19 @@ def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
     ]
     head, *operators = table.splitlines()
     cells = [re.split(" {2,}", line) for line in (head, *operators)]
-    assert cells[0] == ["operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s"]
+    assert cells[0] == [
+        "operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s", "slots up to",
+    ]  # fmt: skip
     assert [line[0] for line in cells][1:3] == ["biclique", "matrix"]
     # 38.4 bytes a second come, each to a unit that stores and to one that probes, of four with a quarter each.
-    assert cells[1][-2:] == ["77 B", "19 B"]
+    assert cells[1][-3:] == ["77 B", "19 B", "over 4,096"]
+    ends = {line[0]: line[-1] for line in cells[1:-1]}
+    assert int(ends["splitjoin"].replace(",", "")) <= int(ends["matrix"].replace(",", "")) < 4096
+    assert ends["handshake"] == ends["ring"] == "-"
     assert operators[-1] == "spark        can run it; no formula tells its costs"
     assert note.splitlines() == [
         "comparisons are those of a nested loop; an index needs a small part of them",
+        "slots up to: with twice as many, each brings less than 50% of what one alone does",
         "handshake forwards orders in blocks of 4 (J = 12.4) and payments in blocks of 1 (J = 2.02); a = 0.5, "
         "C_ser = 1, C_tr = 1, rates and windows as sampled",
     ]
@@ -470,6 +476,8 @@ def test_explanation_is_json_for_programs(streamjoin: Command, folder: Path) -> 
     assert list(options)[:2] == ["biclique", "matrix"]
     assert options["handshake"]["block_tuples"] == {"orders": 4, "payments": 1}
     assert "block_tuples" not in options["matrix"]
+    assert options["biclique"]["growth"] == {"slots": None, "most": "reading"}
+    assert options["matrix"]["growth"]["slots"] >= 2 and options["handshake"]["growth"] is None
 
 
 # ---- generate ---------------------------------------------------------------------------------------------------
