@@ -1,10 +1,12 @@
 """HBase with everything in one process on the loopback interface, and its Thrift gateway in a second one.
 
-Data and logs live in a temporary folder that goes when HBase is left; `kill` and `restart` keep them, as a crash does.
+Data and logs live in a temporary folder that goes when HBase is left, unless it is told of another; `kill` and
+`restart` keep them, as a crash does.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +22,7 @@ HERE = Path(__file__).parent
 
 START_S_MAX = 300.0
 ANSWER_S_MAX = 30.0
+STOP_S_MAX = 60.0
 
 # HBase reaches into Java's own packages.
 OPENED = (
@@ -80,16 +83,22 @@ log4j.appender.console.layout.ConversionPattern=%d %p %c{1}: %m%n
 class HbaseServer:
     """HBase and its gateway, which run inside the `with` block; clients connect to `port` of 127.0.0.1.
 
+    Args:
+        kept: a folder of its own, which stays, with the ports that it had.
     Raises:
         ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when one of the two does not start.
     """
 
+    def __init__(self, kept: Path | None = None) -> None:
+        self.kept = kept
+
     def __enter__(self) -> Self:
         self.jars = jars(HERE / "hbase")
         self.folder = tempfile.TemporaryDirectory(prefix="streamjoin-hbase-")
+        self.home = self.kept or Path(self.folder.name)
         try:
-            zookeeper_port, master_port, region_port, self.port = free_ports(4)
+            zookeeper_port, master_port, region_port, self.port = self.ports()
             self.write_settings(zookeeper_port=zookeeper_port, master_port=master_port, region_port=region_port)
             self.start()
             self.start_gateway()
@@ -101,27 +110,35 @@ class HbaseServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Killed, not asked: an orderly end takes seconds to save data that is deleted in the next line.
         self.gateway.kill()
-        self.process.kill()
+        # Killed, not asked: an orderly end takes seconds to save data that is deleted in the next line.
+        self.process.kill() if self.kept is None else self.process.stop(STOP_S_MAX)
         self.folder.cleanup()
 
+    def ports(self) -> list[int]:
+        """Of ZooKeeper, the master, the region server and the gateway."""
+        self.home.mkdir(exist_ok=True)
+        if (known := self.home / "ports.json").exists():
+            return list(json.loads(known.read_text()))
+        known.write_text(json.dumps(ports := free_ports(4)))
+        return ports
+
     def write_settings(self, **ports: int) -> None:
-        settings = Path(self.folder.name) / "conf"
-        settings.mkdir()
+        settings = self.home / "conf"
+        settings.mkdir(exist_ok=True)
         properties = "".join(
-            f"<property><name>{name}</name><value>{value.format(folder=self.folder.name, **ports)}</value></property>\n"
+            f"<property><name>{name}</name><value>{value.format(folder=self.home, **ports)}</value></property>\n"
             for name, value in SITE.items()
         )
         (settings / "hbase-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n")
         (settings / "log4j.properties").write_text(LOG4J)
 
     def java(self, memory: str, main_class: str, *arguments: str) -> list[str]:
-        classes = f"{self.folder.name}/conf:{self.jars}/*"
+        classes = f"{self.home}/conf:{self.jars}/*"
         return [*JAVA, f"-Xmx{memory}", "-cp", classes, f"org.apache.hadoop.hbase.{main_class}", *arguments]
 
     def start(self) -> None:
-        log = Path(self.folder.name) / "hbase.log"
+        log = self.home / "hbase.log"
         self.process = ServerProcess("HBase", self.java("768m", "master.HMaster", "start"), log)
         try:
             # Ports are open long before.
@@ -131,7 +148,7 @@ class HbaseServer:
             raise
 
     def start_gateway(self) -> None:
-        log = Path(self.folder.name) / "gateway.log"
+        log = self.home / "gateway.log"
         where = ("-threadpool", "-b", "127.0.0.1", "-p", str(self.port), "--infoport", "-1")
         command = self.java("384m", "thrift.ThriftServer", *where, "start")
         self.gateway = ServerProcess("HBase's Thrift gateway", command, log)

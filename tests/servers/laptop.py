@@ -40,7 +40,8 @@ A Spark master with {WORKERS} workers of one core, and an object store, on this 
 
 def main() -> int:
     """The command line."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell in the background has it ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with ExitStack() as stack:
             find_java()

@@ -1,9 +1,9 @@
 """A platform of which something dies each minute: `python -m tests.soak.dying --minutes 15 --folder build/soak/dying`.
 
-A job on a Spark cluster of two workers, with its state in an object store, joins streams whose rate changes every
-minute (`load.py`). Once a minute one of `KINDS` is killed. Run with the same folder once more, the same platform goes
-on with the same job, so that several parts make a job of hours. At the end of each part the results are compared with
-DuckDB's join of all files so far, and memory and state must not have grown.
+A job on a Spark cluster of two workers, with its state in an object store and its results in HBase, joins streams whose
+rate changes every minute (`load.py`). Once a minute one of `KINDS` is killed. Run with the same folder once more, the
+same platform goes on with the same job, so that several parts make a job of hours. At the end of each part the results
+are compared with DuckDB's join of all files so far, and memory and state must not have grown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from streamjoin.client import Client, NotFound, StreamJoinApiError
 from streamjoin.results.answer import ask
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
-from tests.servers.process import comes_true
+from tests.servers.hbase import HbaseServer
+from tests.servers.process import comes_true, free_ports
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import BUCKET, ENVIRONMENT, S3
 from tests.servers.spark import SparkCluster
@@ -45,10 +46,11 @@ JOB = "joined"
 SPARK_WORKERS = 2
 PARTS = {"worker": "worker.app", "reconciler": "worker.reconcile", "API": "backend", "Redis": "redis-server"}
 """Parts of the platform, by the module or program that runs them."""
-KINDS = ("driver", "executor", "Spark's worker", "store's connection", *PARTS)
+CONNECTIONS = ("connection to the state", "connection to the results")
+KINDS = ("driver", "executor", "Spark's worker", *CONNECTIONS, *PARTS)
 LOOK_S = 10.0
 CUT_S = 5.0
-"""So long a connection to the store is gone."""
+"""So long a connection to a store is gone."""
 START_S_MAX = 300.0
 DONE_S_MAX = 600.0
 """From the last row until all results are there: what died last has to come back, on a machine that may be busy."""
@@ -66,7 +68,6 @@ class Dying:
         self.folder, self.rng = folder, rng
         self.load = Load(folder / "streams", seed)
         self.timeline = Timeline.read(folder / "timeline.json")
-        self.settings = Settings(data=folder / "data", auth="off")
         self.next_kinds: list[str] = []
         self.restore_s: float | None = None
 
@@ -79,7 +80,8 @@ class Dying:
         with ExitStack() as stack:
             self._start(stack)
             self._go_on(minutes * MINUTE_S, kill_every_s)
-            self.proxy.restore()
+            for proxy in self.proxies.values():
+                proxy.restore()
             total = self._finished()
             self.timeline.ends_s.append(self.timeline.begun_s + minutes * MINUTE_S)
             self.timeline.totals.append(total)
@@ -90,16 +92,27 @@ class Dying:
     def _start(self, stack: ExitStack) -> None:
         self.objects = self.folder / "objects"
         self.s3 = stack.enter_context(S3(kept=self.objects))
-        self.proxy = stack.enter_context(Proxy(self.s3.port, self._port()))
-        (self.folder / "port").write_text(str(self.proxy.port))
+        hbase = stack.enter_context(HbaseServer(self.folder / "hbase"))
+        ports = self._ports()
+        self.proxies = {
+            kind: stack.enter_context(Proxy(behind, port))
+            for kind, behind, port in zip(CONNECTIONS, (self.s3.port, hbase.port), ports, strict=True)
+        }
+        state, results = (proxy.port for proxy in self.proxies.values())
         self.cluster = stack.enter_context(SparkCluster(SPARK_WORKERS, environment=ENVIRONMENT))
+        self.settings = Settings(
+            data=self.folder / "data", auth="off", result_store="hbase", hbase_host="127.0.0.1", hbase_port=results
+        )
         self.settings.data.mkdir(exist_ok=True)
         variables = {
             "STREAMJOIN_SPARK_MASTER": self.cluster.master,
             "STREAMJOIN_SPARK_SETTINGS": json.dumps(self.cluster.settings),
             "STREAMJOIN_SPARK_EXECUTORS": f"{{min: {SPARK_WORKERS}, max: {SPARK_WORKERS}, memory: 512m}}",
             "STREAMJOIN_SPARK_SHARED": "true",
-            "STREAMJOIN_STATE": self.s3.uri(f"{BUCKET}/jobs", self.proxy.port),
+            "STREAMJOIN_STATE": self.s3.uri(f"{BUCKET}/jobs", state),
+            "STREAMJOIN_RESULT_STORE": "hbase",
+            "STREAMJOIN_HBASE_HOST": "127.0.0.1",
+            "STREAMJOIN_HBASE_PORT": str(results),
             "STREAMJOIN_ALLOWED_PATHS": str(self.load.folder),
             "STREAMJOIN_DRIVER_MEMORY_MIB": "512",
             "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
@@ -120,10 +133,12 @@ class Dying:
         self.job = str(self.client.jobs.get(JOB)["id"])
         self.client.jobs.start(JOB, wait_s=START_S_MAX)
 
-    def _port(self) -> int | None:
-        """The store's address is part of the place where the state is, so it stays the same."""
-        known = self.folder / "port"
-        return int(known.read_text()) if known.exists() else None
+    def _ports(self) -> list[int]:
+        """Stores stay where they are: their addresses are part of what a job knows of its state and results."""
+        if (known := self.folder / "ports.json").exists():
+            return list(json.loads(known.read_text()))
+        known.write_text(json.dumps(ports := free_ports(len(CONNECTIONS))))
+        return ports
 
     def _go_on(self, seconds: float, kill_every_s: float) -> None:
         begun_s, look_s, kill_s = time.monotonic(), 0.0, kill_every_s
@@ -136,7 +151,8 @@ class Dying:
                 self._kill(passed_s)
                 kill_s += kill_every_s
             if self.restore_s is not None and passed_s >= self.restore_s:
-                self.proxy.restore()
+                for proxy in self.proxies.values():
+                    proxy.restore()
                 self.restore_s = None
             due_s = begun_s + (int((time.monotonic() - begun_s) / FILE_S) + 1) * FILE_S
             time.sleep(max(0.0, due_s - time.monotonic()))
@@ -163,13 +179,13 @@ class Dying:
         kind = self.next_kinds.pop()
         if self._killed(kind):
             self.timeline.kills.append(Kill(self.timeline.begun_s + passed_s, kind))
-        if kind == "store's connection":
+        if kind in CONNECTIONS:
             self.restore_s = passed_s + CUT_S
 
     def _killed(self, kind: str) -> bool:
         """Kill one; False where there is none just now, for what died last has not come back."""
-        if kind == "store's connection":
-            self.proxy.cut()
+        if kind in CONNECTIONS:
+            self.proxies[kind].cut()
             return True
         if kind == "Spark's worker":
             there = [worker for worker in self.cluster.workers if worker.is_running()]

@@ -44,10 +44,10 @@ def page(timeline: Timeline) -> str:
     rates = ", ".join(f"{rate:,}" for rate in RATES)
     return f"""# Two hours in which something dies each minute
 
-A platform with one job on a Spark cluster of two workers, its state in an object store, all on one machine. Two streams
-get {rates} rows a second each, a minute each, and then again from the first. Once a minute something is killed. Written
-by `python -m tests.soak.dying_page` of what the parts `dying-0` to `dying-7` of `make soak` have seen
-([dying.json](dying.json)); do not edit.
+A platform with one job on a Spark cluster of two workers, its state in an object store and its results in HBase, all
+on one machine. Two streams get {rates} rows a second each, a minute each, and then again from the first. Once a minute
+something is killed. Written by `python -m tests.soak.dying_page` of what the parts `dying-0` to `dying-7` of
+`make soak` have seen ([dying.json](dying.json)); do not edit.
 
 {timeline.begun_s / 60:,.0f} minutes, {timeline.looks[-1].rows:,} rows in, {timeline.totals[-1]:,} results. At the end
 of each of the {len(timeline.ends_s)} parts all results so far were those of DuckDB's join of all rows. The platform

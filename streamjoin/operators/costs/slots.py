@@ -5,8 +5,8 @@
 
 A layout says how many copies, stored tuples and probes there are for each tuple that comes, by BiStream's and
 SplitJoin's own counts; the times are measured (`python -m benchmarks --only scale`). To store and to probe takes longer
-where a unit has more tuples than a core's cache holds, so many small units do the same work faster than few large ones.
-It takes work to be even, so keys that are hot make a job slower than this.
+where a unit has more tuples than a core's cache holds and its batch is cut into several segments, so many small units
+do the same work faster than few large ones. It takes work to be even: hot keys make a job slower than this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 NEAR_TUPLES = 1 << 15
-"""About so many tuples of one stream, with their keys, are in a core's cache."""
+"""About so many tuples of one stream, with their keys, are in a core's cache; fewer are seldom cut into segments."""
 
 
 @dataclass(frozen=True, slots=True)

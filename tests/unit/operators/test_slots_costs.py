@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from streamjoin.engine.operator import Operator
 from streamjoin.engine.routing import PROBE, STORE, Tuples
 from streamjoin.operators import registry
 from streamjoin.operators.biclique.router import Biclique, Routing
-from streamjoin.operators.costs.growth import SLOTS_MAX, growth
+from streamjoin.operators.costs.growth import MEASURED, MEASURED_AROUND, SLOT_TUPLES, SLOTS_MAX, growth
 from streamjoin.operators.costs.slots import (
     LAYOUTS,
     NEAR_TUPLES,
@@ -132,6 +133,14 @@ def test_a_layout_ends_at_the_last_doubling_of_which_each_slot_brings_half() -> 
 
 def powers() -> list[int]:
     return [1 << power for power in range(SLOTS_MAX.bit_length())]
+
+
+def test_the_ends_that_are_told_are_those_that_were_measured() -> None:
+    part = json.loads((ROOT / "docs" / "benchmarks.json").read_text())["scale"]
+    assert asdict(MEASURED) == pytest.approx(part["costs"], rel=0.005)
+    assert asdict(MEASURED_AROUND) == pytest.approx(part["around"], rel=0.005)
+    assert part["slot_tuples"] == SLOT_TUPLES
+    assert {layout(1).name: asdict(growth(layout)) for layout in LAYOUTS} == part["ends"]
 
 
 @pytest.mark.parametrize(
