@@ -17,7 +17,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, contracts, unit tests and the corpus of edges, in two minutes"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
-	@echo "make soak    hours, in parts of at most 20 minutes: thousands of kills and seeds, 100,000 conditions, a job under load"
+	@echo "make soak    hours, in parts of at most 20 minutes: thousands of kills and seeds, 100,000 conditions, a platform whose parts die"
 	@echo "make sbom    what the platform is made of, with hashes, in build/sbom.json"
 	@echo "make audit   known vulnerabilities of it; asks advisories on the network"
 	@echo "make bench   the benchmarks, with Spark's own join and Flink beside ours"

@@ -9,7 +9,7 @@ from benchmarks.cells import mib, number, right, table
 from benchmarks.head import Part, one_line
 from benchmarks.rates import median
 from benchmarks.sections import reached, spread, yes
-from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX
+from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX, WINDOW_BATCHES
 
 
 def cluster(part: Part) -> str:
@@ -143,12 +143,13 @@ What a step takes, of one core, in ns: {costs["route_ns"]:,.0f} to take a tuple 
 where a unit's part of a batch is far larger than a core's cache; {costs["probe_ns"]:,.0f} to look in one unit for
 partners, and {costs["far_probe_ns"]:,.0f} more where what that stores is far larger. A unit's batch takes
 {costs["unit_us"]:,.0f} us. Around it {around["tuple_ns"]:,.0f} ns a tuple and {around["batch_ms"]:,.0f} ms a batch.
-Where the fit cannot tell two steps apart, one of them has the time of both. From these, with {part["slot_tuples"]:,}
-tuples a batch for each slot and windows of four batches, by `operators/costs/slots.py`:
+A copy is sent as often as it is probed, in every layout, so the fit gives both the same time, and "probing" below may
+be sending too. From these, with {part["slot_tuples"]:,} tuples a batch for each slot and windows of {WINDOW_BATCHES}
+batches, by `operators/costs/slots.py`:
 
 {table(["layout, slots", "tuples/s", "MB/s into a slot", "stored in a slot, MiB", "most of a batch is"], told)}
 
-Where each stops, which is where a slot brings less than {SHARE_MIN:.0%} of what one alone does:
+How many slots are useful: with twice as many, each slot does less than {SHARE_MIN:.0%} of what one alone does.
 
 {ends}
 

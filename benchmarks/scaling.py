@@ -180,11 +180,19 @@ def in_turns(alone: Alone, cases: Sequence[tuple[Layout, int]], scale: Scale) ->
         scale.seconds(1)
         scale.show(f"  units of up to {alone.size.many} slots in one process, turn {turn + 1} of {alone.size.turns}")
         turns.append([alone.run(layout, files) for layout, files in cases])
-    return [{**tries[0], "seconds": _least(tries)} for tries in zip(*turns, strict=True)]
+    return [_least(tries) for tries in zip(*turns, strict=True)]
 
 
-def _least(tries: Sequence[Mapping[str, Any]]) -> float:
-    return sum(min(same) for same in zip(*(one["batch_s"] for one in tries), strict=True))
+def _least(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One of several runs, with the least time of each batch.
+
+    Raises:
+        FailedRowError: they did not find the same.
+    """
+    if len(found := {one["results"] for one in tries}) > 1:
+        raise systems.FailedRowError(f"{tries[0]['layout']} at {tries[0]['slots']} slots found {sorted(found)} rows")
+    batch_s = [min(same) for same in zip(*(one["batch_s"] for one in tries), strict=True)]
+    return {**tries[0], "batch_s": batch_s, "seconds": sum(batch_s)}
 
 
 def operator_of(layout: Layout) -> tuple[str, dict[str, Any]]:

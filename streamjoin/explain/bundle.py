@@ -9,8 +9,9 @@ from typing import Any
 from streamjoin.engine.operator import Operator
 from streamjoin.explain import plans
 from streamjoin.explain.delays import closing_words, delay_lines
+from streamjoin.explain.options import Option
 from streamjoin.explain.parts import parts_of
-from streamjoin.explain.plans import Explanation, Option
+from streamjoin.explain.plans import Explanation
 from streamjoin.explain.stages import stages_to_json
 from streamjoin.operators import registry
 from streamjoin.plan.stages import Flow, Plan, Stage, Table, entries_of, is_divided, joins_nothing, parts_at

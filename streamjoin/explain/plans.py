@@ -10,8 +10,9 @@ from streamjoin.engine.operator import Operator
 from streamjoin.errors import UnsupportedError
 from streamjoin.explain.asof import asof_lines, asof_words
 from streamjoin.explain.delays import closing_words, delay_lines, span_words
-from streamjoin.explain.figures import bytes_text, figure, padded
+from streamjoin.explain.figures import bytes_text, figure
 from streamjoin.explain.hot_keys import HotKey, hot_keys
+from streamjoin.explain.options import Option, table
 from streamjoin.explain.order import order_words, ordered
 from streamjoin.explain.reading import Reading, readings
 from streamjoin.explain.relations import Size, relations_words, sizes, streams_words
@@ -30,8 +31,7 @@ from streamjoin.index.columns import routed_columns
 from streamjoin.index.layout import layout_of
 from streamjoin.intake.shedding import OTHER_WAY_OUT, Rules
 from streamjoin.operators import registry
-from streamjoin.operators.costs import BlockSize, Prediction, StreamStatistics
-from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX, Growth
+from streamjoin.operators.costs import StreamStatistics
 from streamjoin.plan.expression import TRUE, Expression
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import type_name
@@ -43,39 +43,6 @@ from streamjoin.spec.changed import with_operator
 from streamjoin.spec.measured import known_times
 from streamjoin.spec.prepare import Bound
 from streamjoin.spec.shed import shed_rules
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One operator in an explanation: its prediction, or why it cannot run the query, or why there is neither.
-
-    Args:
-        growth: up to how many slots it is worth having, where that is known.
-    """
-
-    name: str
-    system: str
-    prediction: Prediction | None
-    refusal: str | None
-    unknown: str = ""
-    growth: Growth | None = None
-
-    def refusal_text(self, is_blind: bool, has_ways: bool) -> str:
-        """Why there are no figures.
-
-        Args:
-            is_blind: nothing could be sampled.
-            has_ways: costs of trees and rings are told, whichever operator runs the stages of a tree.
-        """
-        if self.refusal:
-            return f"cannot: {self.refusal}"
-        if registry.entry(self.name).predict is None:
-            return f"can run it; {self.unknown or 'no formula tells its costs'}"
-        if is_blind:
-            return "can run it; its costs need the streams' rates, not known yet"
-        if has_ways:
-            return "can run it; what order costs what is below"
-        return "can run it; what stages send to one another is not predicted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +110,7 @@ class Explanation:
             "shed": {self.plan.names[side]: asdict(rule) for side, rule in self.shed.items()},
             "hot_keys": {self.plan.names[side]: asdict(key) for side, key in self.hot.items()},
             "ways": self.ways and self.ways.to_json(),
-            "operators": [
-                {
-                    "name": option.name,
-                    "refusal": option.refusal,
-                    "memory_bytes": option.prediction and round(option.prediction.memory_bytes),
-                    "replication": option.prediction and round(option.prediction.replication, 3),
-                    "comparisons_per_s": option.prediction and round(option.prediction.comparisons_per_s),
-                    "bytes_per_s": option.prediction and round(option.prediction.bytes_per_s),
-                    "busiest_bytes_per_s": option.prediction and round(option.prediction.busiest_bytes_per_s),
-                    "growth": option.growth and asdict(option.growth),
-                    **self._block(option.prediction),
-                }
-                for option in self.options
-            ],
+            "operators": [option.to_json(self.plan.names) for option in self.options],
         }
 
     def _sampled(self) -> dict[str, Any] | None:
@@ -177,18 +131,6 @@ class Explanation:
             return {"main": None, "residual": []} if joined is None else _indexed(joined)
         named = zip(shared.names_of_queries, shared.queries, strict=True)
         return {"queries": {name: {"window": str(query.window), **_indexed(query)} for name, query in named}}
-
-    def _block(self, prediction: Prediction | None) -> dict[str, Any]:
-        if prediction is None or prediction.block is None:
-            return {}
-        block = prediction.block
-        return {
-            "block_tuples": dict(zip(self.plan.names, block.tuples, strict=True)),
-            "block_target": dict(zip(self.plan.names, block.target, strict=True)),
-            "weight": block.weight,
-            "cost_serialization": block.cost_serialization,
-            "cost_transmission": block.cost_transmission,
-        }
 
     def __str__(self) -> str:
         plan = self.plan
@@ -229,7 +171,11 @@ class Explanation:
                           for side in (R, S) if query.predicate.selections[side] != TRUE]  # fmt: skip
                 lines += _query_lines(query)
         text = "\n".join(f"{label:<11} {words}".rstrip() for label, words in lines)
-        tables = [self._table()] if self.options else []
+        tables = []
+        if self.options:
+            read = {reading.operator for reading in self.readings}
+            is_blind, has_ways = self.statistics is None, self.ways is not None
+            tables.append(table(plan.names, self.options, read, is_blind=is_blind, has_ways=has_ways))
         tables += [str(self.ways)] if self.ways else []
         return "\n\n".join([text, *tables])
 
@@ -255,42 +201,6 @@ class Explanation:
             return asof_lines(query, output, kept)
         return [("join", joined), output, *kept, *rest]
 
-    def _table(self) -> str:
-        """What every operator would cost, as wide as its figures."""
-        head = (
-            "operator",
-            "memory",
-            "replication",
-            "comparisons/s",
-            "bytes sent/s",
-            "most to one unit/s",
-            "slots up to",
-        )
-        rows = [head, *(_cells(option) for option in self.options if option.prediction)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        widths[0] = max(11, *(len(option.name) for option in self.options))
-        lines = [padded(head, widths)]
-        predicted = {reading.operator for reading in self.readings}
-        for option in self.options:
-            if option.name in predicted:
-                lines.append(f"{option.name:<{widths[0]}}  can run it; its rate is predicted above")
-            elif option.prediction:
-                lines.append(padded(_cells(option), widths))
-            else:
-                lines.append(
-                    f"{option.name:<{widths[0]}}  {option.refusal_text(self.statistics is None, self.ways is not None)}"
-                )
-        if len(rows) > 1:
-            lines += ["", "comparisons are those of a nested loop; an index needs a small part of them"]
-        if any(option.growth and option.prediction for option in self.options):
-            lines.append(
-                f"slots up to: with twice as many, each brings less than {SHARE_MIN:.0%} of what one alone does"
-            )
-        for option in self.options:
-            if option.prediction and option.prediction.block:
-                lines.append(f"{option.name} forwards {_block_text(self.plan.names, option.prediction.block)}")
-        return "\n".join(lines)
-
 
 def _indexed(plan: JoinPlan) -> dict[str, Any]:
     return {"main": str(layout_of(plan, R)), "residual": [str(part) for part in layout_of(plan, R).recheck]}
@@ -315,37 +225,6 @@ def _query_lines(plan: JoinPlan) -> list[tuple[str, str]]:
         ("then check", " AND ".join(map(str, checks)) if checks else "nothing: the index settles it"),
         *unmatched_lines(plan, plan.names),
     ]
-
-
-def _block_text(names: Sequence[str], block: BlockSize) -> str:
-    sizes = " and ".join(
-        f"{name} in blocks of {tuples:,} (J = {target:.3g})"
-        for name, tuples, target in zip(names, block.tuples, block.target, strict=True)
-    )
-    return (
-        f"{sizes}; a = {block.weight:g}, C_ser = {block.cost_serialization:g}, C_tr = {block.cost_transmission:g}, "
-        "rates and windows as sampled"
-    )
-
-
-def _cells(option: Option) -> tuple[str, ...]:
-    found = option.prediction
-    assert found is not None
-    return (
-        option.name,
-        bytes_text(found.memory_bytes),
-        f"{found.replication:,.2f}",
-        figure(found.comparisons_per_s),
-        bytes_text(found.bytes_per_s),
-        bytes_text(found.busiest_bytes_per_s),
-        _slots_text(option.growth),
-    )
-
-
-def _slots_text(found: Growth | None) -> str:
-    if found is None:
-        return "-"
-    return f"over {SLOTS_MAX:,}" if found.slots is None else f"{found.slots:,}"
 
 
 def explain(bound: Bound, *, as_written: bool = False) -> Explanation:

@@ -45,7 +45,7 @@ class OperatorKind:
         several: the operator, what is known of three streams or more -> what it costs; of those that join all at once
             and are there to be compared with.
         hint: how one of Spark's own joins with a relation is to go about it, as Spark calls that.
-        layout: the operator -> what becomes of a tuple with more slots; None where no model of scale tells.
+        layout: the operator -> what becomes of a tuple with more slots and units; None where no model of scale tells.
     """
 
     name: str

@@ -228,7 +228,7 @@ def predict(
 
 
 def grows(operator: Operator) -> Growth | None:
-    """Up to how many slots an operator is worth having, laid out as it is; None where no model tells."""
+    """How many slots are useful to an operator's kind of layout, with as many units as slots; None without a model."""
     found = REGISTRY[operator.name].layout
     return growth(found(operator)) if found else None
 

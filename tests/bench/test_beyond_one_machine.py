@@ -19,6 +19,7 @@ from benchmarks.data import make_equi, stream_files
 from benchmarks.page import page
 from benchmarks.parts import PARTS
 from benchmarks.scale import Scale
+from benchmarks.systems import FailedRowError
 from streamjoin.operators.costs.growth import SLOTS_MAX, growth
 from streamjoin.operators.costs.slots import (
     LAYOUTS,
@@ -209,17 +210,20 @@ def test_the_model_of_scale_stands_beside_what_spark_and_units_took(tmp_path: Pa
     assert "## How joins grow with their slots" in found["page"]
 
 
-def test_of_each_batch_the_least_time_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_of_each_batch_the_least_time_counts_and_turns_that_differ_are_told(tmp_path: Path) -> None:
     class Slow:
         size = replace(scaling.QUICK, turns=3)
         times = iter([[9.0], [3.0, 1.0], [8.0], [1.0, 3.0], [7.0], [2.0, 2.0], [9.0]])
 
         def run(self, layout: Layout, files: int) -> dict[str, Any]:
-            return {"layout": layout.name, "batch_s": next(self.times)}
+            return {"layout": layout.name, "slots": layout.slots, "results": 7, "batch_s": next(self.times)}
 
     scale = Scale(quick=True, ends_s=time.monotonic() + 60, data=tmp_path, work=tmp_path)
     found = scaling.in_turns(Slow(), [(matrix_layout(4), 1), (hash_layout(2), 1)], scale)  # type: ignore[arg-type]
     assert [(one["layout"], one["seconds"]) for one in found] == [("matrix", 2.0), ("hash", 7.0)]
+    assert found[0]["batch_s"] == [1.0, 1.0]
+    with pytest.raises(FailedRowError, match=r"hash at 2 slots found \[7, 8\] rows"):
+        scaling._least([{**found[1], "results": rows} for rows in (7, 8)])
 
 
 def test_predictions_that_are_off_are_counted_and_those_of_the_fit_are_not() -> None:

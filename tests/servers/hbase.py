@@ -1,6 +1,6 @@
 """HBase with everything in one process on the loopback interface, and its Thrift gateway in a second one.
 
-Data and logs live in a temporary folder that goes when HBase is left, unless it is told of another; `kill` and
+Data and logs live in a temporary folder that goes when HBase is left, unless `kept` names one; `kill` and
 `restart` keep them, as a crash does.
 """
 
@@ -84,7 +84,7 @@ class HbaseServer:
     """HBase and its gateway, which run inside the `with` block; clients connect to `port` of 127.0.0.1.
 
     Args:
-        kept: a folder of its own, which stays, with the ports that it had.
+        kept: a folder to keep data and ports in.
     Raises:
         ServerUnavailable: on entering, when java or the jars are missing and cannot be downloaded.
         ServerFailed: on entering, when one of the two does not start.
@@ -111,7 +111,7 @@ class HbaseServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.gateway.kill()
-        # Killed, not asked: an orderly end takes seconds to save data that is deleted in the next line.
+        # An orderly end takes seconds to save data, which is deleted in the next line unless it is kept.
         self.process.kill() if self.kept is None else self.process.stop(STOP_S_MAX)
         self.folder.cleanup()
 

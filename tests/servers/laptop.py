@@ -18,6 +18,8 @@ from .s3 import BUCKET, ENVIRONMENT, S3
 from .spark import SparkCluster
 
 WORKERS = 2
+NOT_HERE = 3
+"""The exit status where Java, Maven or the jars are missing."""
 
 
 def lines(cluster: SparkCluster, s3: S3) -> str:
@@ -32,7 +34,7 @@ In a join file, under run:
   shared: true
   state: "{s3.uri(f"{BUCKET}/joins")}"
 
-In the shell that runs it, for a store that does not know what newer clients ask it for:
+In the shell that runs it, as this store does not understand the checksums of newer clients:
 {exports}
 
 A Spark master with {WORKERS} workers of one core, and an object store, on this machine alone; Ctrl-C ends them."""
@@ -51,7 +53,10 @@ def main() -> int:
             signal.pause()
     except KeyboardInterrupt:
         return 0
-    except (InputError, ServerFailed, ServerUnavailable) as reason:
+    except (InputError, ServerUnavailable) as reason:
+        print(f"cluster: {reason}", file=sys.stderr)
+        return NOT_HERE
+    except ServerFailed as reason:
         print(f"cluster: {reason}", file=sys.stderr)
         return 1
     return 0

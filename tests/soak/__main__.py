@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ from .records import SAID_LINES, ChangedError, Record, commit, keep, left, passe
 
 PATIENCE = 4
 """On a machine that does other things a part may take so many times as long."""
+END_S = 120
+"""How long a part that takes longer has to end what it has started."""
 TAIL_BYTES = 20_000
 
 
@@ -45,13 +48,18 @@ def run(part: Part, folder: Path) -> tuple[int, float, list[str]]:
     begun_s, tail = time.monotonic(), b""
     with subprocess.Popen(call(part, folder), stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
-        deadline_s = begun_s + PATIENCE * PART_S_MAX
-        while piece := os.read(process.stdout.fileno(), 1 << 16):
+        deadline_s, is_ending = begun_s + PATIENCE * PART_S_MAX, False
+        while True:
+            if not select.select([process.stdout], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
+                # Asked first, so that it ends what it has started.
+                process.kill() if is_ending else process.terminate()
+                deadline_s, is_ending = deadline_s + END_S, True
+                continue
+            if not (piece := os.read(process.stdout.fileno(), 1 << 16)):
+                break
             sys.stdout.buffer.write(piece)
             sys.stdout.flush()
             tail = (tail + piece)[-TAIL_BYTES:]
-            if time.monotonic() > deadline_s:
-                process.kill()
     return process.returncode, time.monotonic() - begun_s, tail.decode(errors="replace").splitlines()[-SAID_LINES:]
 
 

@@ -49,6 +49,8 @@ PARTS = {"worker": "worker.app", "reconciler": "worker.reconcile", "API": "backe
 CONNECTIONS = ("connection to the state", "connection to the results")
 KINDS = ("driver", "executor", "Spark's worker", *CONNECTIONS, *PARTS)
 LOOK_S = 10.0
+ANSWER_S = 2.0
+"""The platform is to answer within it, or does not."""
 CUT_S = 5.0
 """So long a connection to a store is gone."""
 START_S_MAX = 300.0
@@ -75,18 +77,18 @@ class Dying:
         """One part.
 
         Raises:
-            AssertionError: rows are missing or too many, or something did not come back.
+            AssertionError: rows are missing or too many, the job did not go on, or memory or state has grown.
         """
         with ExitStack() as stack:
             self._start(stack)
             self._go_on(minutes * MINUTE_S, kill_every_s)
-            for proxy in self.proxies.values():
-                proxy.restore()
+            self._restore()
             total = self._finished()
             self.timeline.ends_s.append(self.timeline.begun_s + minutes * MINUTE_S)
             self.timeline.totals.append(total)
             self.client.jobs.stop(JOB, wait_s=START_S_MAX)
             self.up.end()
+        assert (complaint := self.timeline.complaint()) is None, complaint
         self.timeline.write(self.folder / "timeline.json")
 
     def _start(self, stack: ExitStack) -> None:
@@ -132,6 +134,10 @@ class Dying:
             self.client.jobs.create(JOB, QUERY, operator=operator, run={"slots": SPARK_WORKERS})
         self.job = str(self.client.jobs.get(JOB)["id"])
         self.client.jobs.start(JOB, wait_s=START_S_MAX)
+        job = job_of(self.catalog, self.job)
+        store = result_spec(self.settings.model_copy(update={"hbase_port": hbase.port}), job).open()
+        stack.callback(store.close)
+        self.reader = Reader(store, job.results_of(""))
 
     def _ports(self) -> list[int]:
         """Stores stay where they are: their addresses are part of what a job knows of its state and results."""
@@ -151,27 +157,36 @@ class Dying:
                 self._kill(passed_s)
                 kill_s += kill_every_s
             if self.restore_s is not None and passed_s >= self.restore_s:
-                for proxy in self.proxies.values():
-                    proxy.restore()
-                self.restore_s = None
+                self._restore()
             due_s = begun_s + (int((time.monotonic() - begun_s) / FILE_S) + 1) * FILE_S
             time.sleep(max(0.0, due_s - time.monotonic()))
 
+    def _restore(self) -> None:
+        for proxy in self.proxies.values():
+            proxy.restore()
+        self.restore_s = None
+
     def _look(self, passed_s: float) -> None:
         ours = [*self.up.left(), *self.cluster.executors()]
+        for executor in self.cluster.executors():  # Python, where units are, is below
+            with suppress(psutil.Error):
+                ours += executor.children(recursive=True)
         memory = memory_of({process.pid: process for process in ours}.values())
         state = bytes_of(self.objects, self.settings.job_folder(self.job))
         at_s = self.timeline.begun_s + passed_s
-        self.timeline.looks.append(Look(at_s, 2 * self.load.rows, self._results(), memory, state))
+        self.timeline.looks.append(Look(at_s, 2 * self.load.rows, self._results(), self._answers(), memory, state))
 
-    def _results(self) -> int | None:
-        """How many there are; None where nobody says."""
+    def _answers(self) -> bool:
+        """Whether the platform says how the job is, in time."""
         try:
-            with Client(self.client.host, deadline_s=2) as client:
-                [row] = client.query(JOB, aggregate="count")
-                return int(row["count"])
+            with Client(self.client.host, timeout_s=ANSWER_S, deadline_s=ANSWER_S, reach_s=ANSWER_S) as client:
+                return bool(client.jobs.get(JOB))
         except StreamJoinApiError:
-            return None
+            return False
+
+    def _results(self) -> int:
+        """How many results the job has committed, by the store itself: nobody dies on the way there."""
+        return self.reader.refresh().rows
 
     def _kill(self, passed_s: float) -> None:
         if not self.next_kinds:
@@ -208,35 +223,27 @@ class Dying:
 
     def _finished(self) -> int:
         """Wait until the job has joined all rows; how many results there are, which are right."""
-        seen, total = [-1], -1
+        seen = [-1]
 
         def is_done() -> bool:
-            nonlocal total
             time.sleep(LOOK_S / 2)
-            seen.append(self._results() or 0)
-            if seen[-1] == 0 or seen[-1] != seen[-2]:
+            seen.append(self._results())
+            if seen[-1] != seen[-2]:
                 return False
             with suppress(AssertionError):
-                total = self._checked()
-            return total >= 0
+                self._checked()
+                return True
+            return False
 
         if not comes_true(is_done, DONE_S_MAX):
             print(Workers(self.settings, self.catalog, None).tails(self.job), file=sys.stderr)
-            self._checked()  # which says what is missing
-        return total
+        return self._checked()  # which says what is missing
 
     def _checked(self) -> int:
-        job = job_of(self.catalog, self.job)
-        store = result_spec(self.settings, job).open()
-        try:
-            reader = Reader(store, job.results_of(""))
-            reader.refresh()
-            found = ask(reader, Question())
-            schema = pa.schema([("r_id", pa.int64()), ("s_id", pa.int64())])
-            batches = (batch.select(schema.names) for batch in found)
-            return check(self.load.folder, pa.RecordBatchReader.from_batches(schema, batches))
-        finally:
-            store.close()
+        self.reader.refresh()
+        schema = pa.schema([("r_id", pa.int64()), ("s_id", pa.int64())])
+        batches = (batch.select(schema.names) for batch in ask(self.reader, Question()))
+        return check(self.load.folder, pa.RecordBatchReader.from_batches(schema, batches))
 
 
 def main() -> int:
@@ -251,11 +258,10 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(ENVIRONMENT)
     dying = Dying(folder, np.random.default_rng((asked.seed, 1)), asked.seed)
+    # Whoever ends a part ends all that it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     dying.play(asked.minutes, asked.kill_every)
     timeline = dying.timeline
-    if (complaint := timeline.complaint()) is not None:
-        print(complaint)
-        return 1
     print(f"{timeline.totals[-1]:,} results are right after {timeline.begun_s / 60:.0f} minutes")
     for kind in KINDS:
         print(f"{kind:<24}{sum(kill.kind == kind for kill in timeline.kills):>8,}")

@@ -7,10 +7,11 @@ without a folder it makes them anew of what is there.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -29,7 +30,6 @@ from .load import RATES
 from .looks import Look, Timeline, usual
 
 DOCS = ROOT / "docs" / "soak"
-PARTS_APART_S = 0.001
 MIB = 1 << 20
 
 
@@ -40,18 +40,18 @@ def page(timeline: Timeline) -> str:
         [str(count), number(usual("memory", looks) / MIB), number(usual("state", looks) / MIB, ",.1f")]
         for count, looks in enumerate(timeline.rounds(), 1)
     ]
-    answered = statistics.mean(look.results is not None for look in timeline.looks)
+    answered = statistics.mean(look.answered for look in timeline.looks)
     rates = ", ".join(f"{rate:,}" for rate in RATES)
     return f"""# Two hours in which something dies each minute
 
 A platform with one job on a Spark cluster of two workers, its state in an object store and its results in HBase, all
-on one machine. Two streams get {rates} rows a second each, a minute each, and then again from the first. Once a minute
-something is killed. Written by `python -m tests.soak.dying_page` of what the parts `dying-0` to `dying-7` of
-`make soak` have seen ([dying.json](dying.json)); do not edit.
+on one machine. Two streams get up to {rates} rows a second each, a minute each, and then again from the first. About
+once a minute something is killed. `python -m tests.soak.dying_page` wrote this page from what the parts `dying-0` to
+`dying-7` of `make soak` saw ([dying.json](dying.json)); do not edit.
 
 {timeline.begun_s / 60:,.0f} minutes, {timeline.looks[-1].rows:,} rows in, {timeline.totals[-1]:,} results. At the end
 of each of the {len(timeline.ends_s)} parts all results so far were those of DuckDB's join of all rows. The platform
-answered {answered:.0%} of the questions for the number of results; each has two seconds.
+said within two seconds how the job was in {answered:.0%} of the times that it was asked.
 
 ![Rows, results, memory and state over time](dying.png)
 
@@ -71,7 +71,13 @@ def draw(timeline: Timeline, file: Path) -> None:
         minutes = [look.at_s / 60 for look in timeline.looks]
         of_rows, of_memory, of_state = axes
         _line(of_rows, minutes, _a_second(timeline.looks, lambda look: look.rows), "rows/s that come", OURS)
-        _line(of_rows, minutes, _a_second(timeline.looks, lambda look: look.results), "results/s that are seen", THIRD)
+        _line(
+            of_rows,
+            minutes,
+            _a_second(timeline.looks, lambda look: look.results),
+            "results/s that are committed",
+            THIRD,
+        )
         _line(of_memory, minutes, [look.memory_bytes / MIB for look in timeline.looks], "memory, MiB", OURS)
         _line(of_state, minutes, [look.state_bytes / MIB for look in timeline.looks], "state, MiB", OURS)
         for each in axes:
@@ -91,21 +97,13 @@ def _line(axes: Axes, minutes: Sequence[float], values: Sequence[float], label: 
     axes.plot(minutes, values, label=label, color=color, linewidth=1)
 
 
-def _a_second(looks: Sequence[Look], of: Callable[[Look], int | None]) -> list[float]:
-    """How fast a sum grew since the last look that knew it."""
-    return list(_grown(looks, of))
-
-
-def _grown(looks: Sequence[Look], of: Callable[[Look], int | None]) -> Iterator[float]:
-    known: tuple[float, int] | None = None
-    for look in looks:
-        value = of(look)
-        if value is None or known is None or look.at_s - known[0] < PARTS_APART_S:
-            yield float("nan")
-        else:
-            yield (value - known[1]) / (look.at_s - known[0])
-        if value is not None:
-            known = look.at_s, value
+def _a_second(looks: Sequence[Look], of: Callable[[Look], int]) -> list[float]:
+    """How fast a sum grew since the look before."""
+    grown = [
+        (of(look) - of(before)) / (look.at_s - before.at_s) if look.at_s > before.at_s else float("nan")
+        for before, look in itertools.pairwise(looks)
+    ]
+    return [float("nan"), *grown]
 
 
 def main() -> int:

@@ -18,8 +18,8 @@ from .load import ROUND_S
 
 GROWN_MAX = 1.25
 """How much more a round may take than the first one."""
-SPARE_BYTES = 64 << 20
-"""What a round may differ by whatever it is: heaps are not collected at once."""
+SPARE_BYTES = {"memory": 64 << 20, "state": 4 << 20}
+"""What a round may differ by whatever it is: heaps are not collected at once, nor is what a state has merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,16 @@ class Look:
     Args:
         at_s: since the first part began; the time between two parts is left out.
         rows: of both streams, written so far.
-        results: that the platform tells of; None where nobody answers.
+        results: committed so far.
+        answered: the platform said how the job is, in time.
         memory_bytes: of all processes, without the pages that they share.
         state_bytes: of the state and the checkpoint.
     """
 
     at_s: float
     rows: int
-    results: int | None
+    results: int
+    answered: bool
     memory_bytes: int
     state_bytes: int
 
@@ -96,16 +98,16 @@ class Timeline:
         rounds = self.rounds()
         if not rounds:
             return None
-        for what in ("memory", "state"):
+        for what, spare_bytes in SPARE_BYTES.items():
             first, last = usual(what, rounds[0]), usual(what, rounds[-1])
-            if last > first * GROWN_MAX + SPARE_BYTES:
+            if last > first * GROWN_MAX + spare_bytes:
                 return f"{what} grew from {first:,} bytes in the first round to {last:,} in the last"
         return None
 
 
 def usual(what: str, looks: Sequence[Look]) -> int:
     """The median of a round: what dies and what comes in its place are there together for moments."""
-    return round(statistics.median(getattr(look, f"{what}_bytes") for look in looks))
+    return round(statistics.median(float(getattr(look, f"{what}_bytes")) for look in looks))
 
 
 def memory_of(processes: Iterable[psutil.Process]) -> int:

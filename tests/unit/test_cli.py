@@ -378,7 +378,7 @@ def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
     head, *operators = table.splitlines()
     cells = [re.split(" {2,}", line) for line in (head, *operators)]
     assert cells[0] == [
-        "operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s", "slots up to",
+        "operator", "memory", "replication", "comparisons/s", "bytes sent/s", "most to one unit/s", "useful slots",
     ]  # fmt: skip
     assert [line[0] for line in cells][1:3] == ["biclique", "matrix"]
     # 38.4 bytes a second come, each to a unit that stores and to one that probes, of four with a quarter each.
@@ -389,7 +389,7 @@ def test_explanation_is_for_people(streamjoin: Command, folder: Path) -> None:
     assert operators[-1] == "spark        can run it; no formula tells its costs"
     assert note.splitlines() == [
         "comparisons are those of a nested loop; an index needs a small part of them",
-        "slots up to: with twice as many, each brings less than 50% of what one alone does",
+        "useful slots: with twice as many, each slot does less than half of what one alone does",
         "handshake forwards orders in blocks of 4 (J = 12.4) and payments in blocks of 1 (J = 2.02); a = 0.5, "
         "C_ser = 1, C_tr = 1, rates and windows as sampled",
     ]

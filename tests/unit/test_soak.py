@@ -116,11 +116,11 @@ def test_seeds_of_each_protocol_can_be_played_from_any_first_one(protocol: str) 
 
 
 def _looks(begin_s: float, memory: int, state: int) -> list[Look]:
-    return [Look(begin_s + at_s, 1, 1, memory << 20, state << 20) for at_s in (10.0, 150.0, 290.0)]
+    return [Look(begin_s + at_s, 1, 1, True, memory << 20, state << 20) for at_s in (10.0, 150.0, 290.0)]
 
 
 def test_what_grows_under_load_is_told_and_what_comes_back_each_round_is_not(tmp_path: Path) -> None:
-    looks = [*_looks(0, 300, 1), Look(20, 1, None, 900 << 20, 1 << 20), *_looks(300, 320, 1), *_looks(600, 310, 1)]
+    looks = [*_looks(0, 300, 1), Look(20, 1, 1, False, 900 << 20, 1 << 20), *_looks(300, 320, 1), *_looks(600, 310, 1)]
     timeline = Timeline(looks, [Kill(60, "API")], [900.0], [7])
     timeline.write(tmp_path / "timeline.json")
     timeline = Timeline.read(tmp_path / "timeline.json")

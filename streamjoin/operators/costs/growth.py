@@ -33,7 +33,8 @@ class Growth:
 
     Args:
         slots: the most of which each brings enough, a power of two; None where `SLOTS_MAX` still do.
-        most: what most of a batch of twice as many slots goes to, or of `SLOTS_MAX`.
+        most: what most of a batch of twice as many slots goes to, or of `SLOTS_MAX`. Copies are probed as often as they
+            are sent, so no measurement tells the two apart.
     """
 
     slots: int | None
@@ -46,7 +47,7 @@ def growth(
     around: Around = MEASURED_AROUND,
     slot_tuples: float = SLOT_TUPLES,
 ) -> Growth:
-    """Up to how many slots a layout is worth having. It takes a dozen predictions at most."""
+    """Up to how many slots a layout is worth having. It takes 14 predictions at most."""
 
     def at(slots: int) -> Predicted:
         tuples = slot_tuples * slots

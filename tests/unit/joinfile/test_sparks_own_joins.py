@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.explain.plans import Option, explain
+from streamjoin.explain.options import Option
+from streamjoin.explain.plans import explain
 from streamjoin.operators import registry
 from streamjoin.operators.kind import Joins
 

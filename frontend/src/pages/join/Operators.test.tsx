@@ -39,9 +39,9 @@ test('an operator without costs shows why it cannot run, or what it reads, or th
 
 test.each([
   [{ slots: 2048, most: 'sending' }, '2,048'],
-  [{ slots: null, most: 'reading' }, 'any'],
+  [{ slots: null, most: 'reading' }, 'over 4,096'],
   [null, '-'],
-])('costs stand below their heads, and the last one is up to how many slots it is worth having: %o', (growth, words) => {
+])('costs stand below their heads, and the last one is how many slots are useful: %o', (growth, words) => {
   const known = { memoryBytes: 2048, replication: 2, comparisonsPerS: 3, bytesPerS: 4096, busiestBytesPerS: 1024, growth };
   render(
     <MantineProvider>
@@ -50,7 +50,7 @@ test.each([
   );
   const heads = screen.getAllByRole('columnheader').map((head) => head.textContent);
   const cells = [...(screen.getAllByRole('row').at(-1)?.querySelectorAll('td') ?? [])].map((cell) => cell.textContent);
-  expect(heads.slice(-3)).toEqual(['Sent', 'To one unit', 'Slots up to']);
+  expect(heads.slice(-3)).toEqual(['Sent', 'To one unit', 'Useful slots']);
   expect(cells).toHaveLength(heads.length);
   expect(cells.slice(-3)).toEqual(['4.0 KiB/s', '1.0 KiB/s', words]);
 });

@@ -20,7 +20,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
       value={chosen}
       onChange={onChoose}
       label="Operator to run"
-      description="Comparisons are those of a nested loop; an index needs a small part of them. With twice as many slots as stand under Slots up to, each brings less than half of what one alone does."
+      description="Comparisons are those of a nested loop; an index needs a small part of them. Useful slots: with twice as many, each slot does less than half of what one alone does."
     >
       <div className={classes.scrolled}>
         <Table mt="xs" miw={520}>
@@ -43,7 +43,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
                 To one unit
               </Table.Th>
               <Table.Th scope="col" className={classes.figure}>
-                Slots up to
+                Useful slots
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -68,7 +68,7 @@ export function Operators({ options, runs, chosen, hasWays, onChoose }: Operator
 
 function slotsWords(growth: Growth | null): string {
   if (growth === null) return '-';
-  return growth.slots === null ? 'any' : formatCount(growth.slots);
+  return growth.slots === null ? 'over 4,096' : formatCount(growth.slots);
 }
 
 function OptionRow({ option, hasWays }: { option: Option; hasWays: boolean }) {

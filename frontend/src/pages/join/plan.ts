@@ -6,7 +6,7 @@ import { waysOf, type Ways } from './ways';
 
 /** Where an operator stops scaling. */
 export interface Growth {
-  /** The most slots of which each brings enough; null where there is no such end. */
+  /** The most slots of which each brings enough; null where that is beyond 4,096. */
   slots: number | null;
   /** What takes the time beyond. */
   most: string;
@@ -22,7 +22,7 @@ export interface Option {
   bytesPerS: number | null;
   /** What the unit gets that gets most: the papers' In. */
   busiestBytesPerS: number | null;
-  /** Up to how many slots it is worth having; null where no model tells. */
+  /** How many slots are useful; null where no model tells. */
   growth: Growth | null;
   /** What is predicted of an operator that joins a relation; null of all others. */
   reading: string | null;
