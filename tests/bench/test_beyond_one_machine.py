@@ -126,6 +126,7 @@ def test_units_that_are_late_and_bytes_that_move_are_on_the_page() -> None:
         "changes": [change], "moved_bytes": 1024, "right": True, "replication": {"fixed": 2.0, "adaptive": 2.5},
         "phases": [{"name": "units come", "begin": 9, "end": 12, "storing": {"R": 8, "S": 8}, "fixed": 2e6,
                     "adaptive": 1e6}],
+        "batch_ms": {"fixed": [9_000] * 4 + [100] * 19 + [300], "adaptive": [9_000] * 4 + [200] * 20},
     }  # fmt: skip
     text = text_of(
         "elastic", workload={"phases": [5, 6, 7], "rows_per_file": 10}, units_at_first=4, rows_in=100, results=7,
@@ -135,6 +136,7 @@ def test_units_that_are_late_and_bytes_that_move_are_on_the_page() -> None:
     assert "| hash, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | yes |" in text
     assert "| random, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | cut off |" in text
     assert "within 3 rounds was the aim: missed" in text
+    assert "longer than this, without those before a window is full: hash 290 and 200 ms, random" in text
     assert "| hash: units come | 9 to 11 | 8 + 8 | 2,000,000 | 1,000,000 |" in text
 
 
