@@ -34,7 +34,6 @@ KEPT: Final = "public, max-age=31536000, immutable"
 ASKED_AGAIN: Final = "no-cache"
 GZIP_BYTES_MIN: Final = 1024
 
-_NO_PAGE = re.compile(r"/(api|static)(/.*)?|.*\.[^/]*")
 _ABSENT = (
     "<!doctype html><html lang=en><title>StreamJoin</title><h1>The dashboard has not been built</h1>"
     "<p>Build it with <code>make frontend</code> and load this page again. A build "
@@ -69,17 +68,19 @@ class Dashboard:
         path = path_of(scope)
         if await run_sync(self._has_file, path):
             await self.files(scope, receive, _with_caching(send, KEPT if path.startswith("/static/") else ASKED_AGAIN))
-        elif path == "/" or ("text/html" in Headers(scope=scope).get("accept", "") and not _NO_PAGE.fullmatch(path)):
+        elif path == "/" or ("text/html" in Headers(scope=scope).get("accept", "") and is_page(path)):
             page = await run_sync(self._page, scope.get("root_path", "").rstrip("/"))
             await page(scope, receive, send)
         else:
             await self.otherwise(scope, receive, send)
 
     def _has_file(self, path: str) -> bool:
-        # That a file is inside of the folder is looked at by StaticFiles.
+        # Nobody is to see from the answer whether a file outside of the folder exists.
+        if path in ("/", "/index.html") or ".." in path.split("/"):
+            return False
         try:
-            return path not in ("/", "/index.html") and (self.folder / path.lstrip("/")).is_file()
-        except OSError:  # such as a name that is too long
+            return (self.folder / path.lstrip("/")).is_file()
+        except (OSError, ValueError):  # such as a name that is too long, or has a zero in it
             return False
 
     def _page(self, root_path: str) -> Response:
@@ -93,6 +94,14 @@ class Dashboard:
             ROOT.sub(base, text.replace(NONCE, nonce)),
             headers={"Content-Security-Policy": content_security_policy(nonce), "Cache-Control": "no-store"},
         )
+
+
+def is_page(path: str) -> bool:
+    """Whether an address may be a page of the dashboard: not below /api or /static, and its last part has no dot.
+
+    Without a pattern: anybody may ask for a path of 64 KiB, and is answered in the event loop.
+    """
+    return path.split("/", 2)[:2] not in (["", "api"], ["", "static"]) and "." not in path.rpartition("/")[2]
 
 
 def content_security_policy(nonce: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from streamjoin.errors import InputError, QueryError
 from streamjoin.plan.expression import Expression
 from streamjoin.plan.schema import StreamSchema
-from streamjoin.query.limits import check_nesting, check_text, room_to_recurse
+from streamjoin.query.limits import check_text, check_tokens, room_to_recurse
 from streamjoin.query.parse import syntax_tree
 from streamjoin.query.refused import check_words
 from streamjoin.query.scope import Scope
@@ -47,7 +47,7 @@ def condition_over(text: str, names: tuple[str, ...], streams: tuple[StreamSchem
     try:
         check_text(text)
         words = read_words(_BEFORE + text)
-        check_nesting(words.source, words.tokens)
+        check_tokens(words.source, words.tokens)
         check_words(words)
         tree = syntax_tree(words)
         if any(part and key not in _READS for key, part in tree.args.items()):

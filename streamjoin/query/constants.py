@@ -13,11 +13,12 @@ from streamjoin.errors import QueryError
 from streamjoin.plan.expression import Literal, decimal_literal
 from streamjoin.plan.types import DIGITS_MAX, DURATION, FLOAT64, INT64, TIMESTAMP
 from streamjoin.query.durations import parse_span_us
+from streamjoin.query.limits import INTERVAL_CHARACTERS_MAX
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
-_FIXED = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)")
-_QUANTITY = re.compile(r"\s*([+-]?[\d.]+)\s*([A-Za-z]+)?\s*")
+_FIXED = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
+_QUANTITY = re.compile(r"([+-]?[\d.]+)\s*([A-Za-z]+)?")
 
 
 def number(text: str) -> Literal:
@@ -59,7 +60,8 @@ def instant(text: str, kind: pa.DataType) -> Literal:
 
 def interval(text: str, unit: str | None) -> Literal:
     """INTERVAL '5' SECOND, INTERVAL 5 SECONDS or INTERVAL '5 seconds'; one number and one unit."""
-    found = _QUANTITY.fullmatch(text)
+    # Before the pattern, which tries each number of blanks.
+    found = _QUANTITY.fullmatch(text.strip()) if len(text) <= INTERVAL_CHARACTERS_MAX else None
     if not found or (found[2] is None) == (unit is None):
         raise QueryError("an interval is one number and one unit, such as INTERVAL '5' SECOND")
     return Literal(parse_span_us(found[1], found[2] or str(unit)), DURATION)

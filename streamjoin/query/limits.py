@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import Lock
 
 from sqlglot import Token, TokenType
@@ -13,6 +14,7 @@ from streamjoin.query.source import Source
 
 TEXT_BYTES_MAX = 64 * 1024
 NESTING_MAX = 64
+INTERVAL_CHARACTERS_MAX = 100
 OPERAND_DEPTH_MAX = 128
 """Operators inside operators, such as the terms of one sum. Chains of AND, OR and || are balanced and do not count."""
 
@@ -52,7 +54,17 @@ def check_text(text: str) -> None:
         raise source.wrong(f"the query is longer than {TEXT_BYTES_MAX} bytes", (0, 0))
 
 
-def check_nesting(source: Source, tokens: Sequence[Token]) -> None:
+def check_tokens(source: Source, tokens: Sequence[Token]) -> None:
+    """Refuse what a parser would take too long for, or too many frames.
+
+    Raises:
+        QueryError: with its place.
+    """
+    _check_nesting(source, tokens)
+    _check_intervals(source, tokens)
+
+
+def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
     """Refuse brackets and CASE inside each other, or operators in a row, deeper than `NESTING_MAX`."""
     depth = run = 0
     for token in tokens:
@@ -68,6 +80,16 @@ def check_nesting(source: Source, tokens: Sequence[Token]) -> None:
         if max(depth, run) > NESTING_MAX:
             raise source.wrong(
                 f"the query is nested more than {NESTING_MAX} levels deep; take it apart", (token.start, token.end)
+            )
+
+
+def _check_intervals(source: Source, tokens: Sequence[Token]) -> None:
+    """Refuse a long text after INTERVAL: the parser tries each number of its blanks."""
+    for word, text in pairwise(tokens):
+        is_asked = word.token_type == TokenType.INTERVAL and text.token_type == TokenType.STRING
+        if is_asked and len(text.text) > INTERVAL_CHARACTERS_MAX:
+            raise source.wrong(
+                "an interval is one number and one unit, such as INTERVAL '5' SECOND", (text.start, text.end)
             )
 
 

@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from streamjoin.errors import QueryError
 from streamjoin.query.changing import WrittenChanges, take_changes
 from streamjoin.query.hopping import WrittenWindow, take_hopping
-from streamjoin.query.limits import NESTING_MAX, check_nesting, check_text, room_to_recurse
+from streamjoin.query.limits import NESTING_MAX, check_text, check_tokens, room_to_recurse
 from streamjoin.query.online import take_online
 from streamjoin.query.refused import check_words
 from streamjoin.query.source import Range
@@ -58,7 +58,7 @@ def parse(text: str) -> ParsedQuery:
     """
     check_text(text)
     words = read_words(text)
-    check_nesting(words.source, words.tokens)
+    check_tokens(words.source, words.tokens)
     words, distinct = take_online(words)
     words, changes = take_changes(words)
     words, window, within = take_within(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -84,3 +85,18 @@ def test_the_limit_counts_bytes_and_not_characters():
 def test_one_thing_repeated_to_the_limit_fails_by_name(plan, start):
     with pytest.raises(QueryError):
         plan("SELECT ONLINE R.k FROM R " + start * (64_000 // len(start)))
+
+
+LONG = {
+    "blanks in an interval": "INTERVAL '5" + " " * 60_000 + "!' SECOND",
+    "digits with an exponent": "1" * 60_000 + "e5",
+    "digits with a point": "1" * 60_000 + "." + "1" * 60_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_long_constants_are_refused_at_once(plan, text):
+    begun_s = time.process_time()
+    with pytest.raises(QueryError):
+        plan(HEAD + f"R.k = {text}")
+    assert time.process_time() - begun_s < 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import duckdb
@@ -138,3 +139,17 @@ def test_columns_with_quotes_in_their_names_are_names() -> None:
     job.ledger.finish()
     got, _ = aggregate(Reader(job.store, "j"), Question(), (Aggregate("sum", name),), ())
     assert got.to_pylist() == [{f"sum_{name}": 5}]
+
+
+@pytest.mark.parametrize("text", ["count(" + " " * 16_000 + "x", "count" + " " * 16_000 + "x", " " * 16_000 + "("])
+def test_attack_blanks_in_an_aggregate_take_no_time(text: str) -> None:
+    begun_s = time.process_time()
+    with pytest.raises(InputError, match="is not an aggregate"):
+        parse_aggregates(text)
+    assert time.process_time() - begun_s < 0.05
+
+
+def test_blanks_around_the_parts_of_an_aggregate_do_not_matter() -> None:
+    assert parse_aggregates(" SUM (  a b ) , count( * ),count () ") == (
+        Aggregate("sum", "a b"), Aggregate("count"), Aggregate("count"),
+    )  # fmt: skip
