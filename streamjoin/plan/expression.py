@@ -61,14 +61,16 @@ class Call:
     type: pa.DataType
 
     def __str__(self) -> str:
+        if self.function == "not" and isinstance(self.args[0], Call) and self.args[0].function == "same":
+            return self.args[0]._same(False)
+        if self.function == "same":
+            return self._same(True)
+        # Each argument once: where a part asks for its own parts twice, the time doubles with each level.
         words = [str(arg) for arg in self.args]
         if self.function in INFIX and len(words) == 2:
             return f"({words[0]} {INFIX[self.function]} {words[1]})"
         if self.function == "not":
-            inner = self.args[0]
-            return inner._same(False) if isinstance(inner, Call) and inner.function == "same" else f"(NOT {words[0]})"
-        if self.function == "same":
-            return self._same(True)
+            return f"(NOT {words[0]})"
         if self.function == "is_null":
             return f"({words[0]} IS NULL)"
         if self.function == "cast":
@@ -106,10 +108,12 @@ INFIX = {
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """Every node of the tree, parents first."""
-    yield expression
-    if isinstance(expression, Call):
-        for arg in expression.args:
-            yield from walk(arg)
+    ahead = [expression]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        if isinstance(node, Call):
+            ahead.extend(reversed(node.args))
 
 
 def renamed(expression: Expression, columns: Mapping[tuple[str, str], Column]) -> Expression:

@@ -17,6 +17,8 @@ NESTING_MAX = 64
 INTERVAL_CHARACTERS_MAX = 100
 OPERAND_DEPTH_MAX = 128
 """Operators inside operators, such as the terms of one sum. Chains of AND, OR and || are balanced and do not count."""
+REPEATED_MAX = 100_000
+"""Parts of a query's conditions and values, each as often as it is computed: IN, BETWEEN and CASE x repeat theirs."""
 
 _FRAMES = 20_000
 _recursion_limit = Lock()

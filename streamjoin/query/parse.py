@@ -12,9 +12,10 @@ from streamjoin.query.changing import WrittenChanges, take_changes
 from streamjoin.query.hopping import WrittenWindow, take_hopping
 from streamjoin.query.limits import NESTING_MAX, check_text, check_tokens, room_to_recurse
 from streamjoin.query.online import take_online
+from streamjoin.query.parser import TooManySteps, parse_tokens
 from streamjoin.query.refused import check_words
 from streamjoin.query.source import Range
-from streamjoin.query.tokens import DIALECT, Words, for_parser, read_words
+from streamjoin.query.tokens import Words, for_parser, read_words
 from streamjoin.query.within import Asked, take_within
 
 
@@ -52,9 +53,9 @@ def parse(text: str) -> ParsedQuery:
     """Read a query.
 
     Raises:
-        QueryError: it is not a SELECT ONLINE, or too long or too deep; `span` says where.
+        QueryError: it is not a SELECT ONLINE, or too long, too deep or too slow to read; `span` says where.
         UnsupportedQueryError: it has a clause this version cannot run.
-    Cost: linear in the text; a query of 64 KiB takes less than a second.
+    Cost: linear in the text, as the steps of the parser are bounded; a query of 64 KiB takes less than a second.
     """
     check_text(text)
     words = read_words(text)
@@ -71,9 +72,13 @@ def syntax_tree(words: Words) -> exp.Select:
     """The tree of words that are one plain SELECT."""
     try:
         with room_to_recurse():
-            trees = DIALECT.parser().parse(for_parser(words), words.source.text)
+            trees = parse_tokens(for_parser(words), words.source.text)
     except ParseError as failure:
         raise _syntax_error(words, failure) from None
+    except TooManySteps:
+        raise words.source.wrong(
+            "the query takes too long to be read; nest fewer calls inside each other", _whole(words)
+        ) from None
     except RecursionError:
         raise words.source.wrong(f"the query is nested more than {NESTING_MAX} levels deep", words.range(0)) from None
     except (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError) as failure:

@@ -20,9 +20,10 @@ from streamjoin.plan.functions.constants import PATTERN_ARGUMENTS
 from streamjoin.plan.schema import type_name
 from streamjoin.plan.types import BOOL, comparison_type
 from streamjoin.query import constants
-from streamjoin.query.limits import OPERAND_DEPTH_MAX
+from streamjoin.query.limits import OPERAND_DEPTH_MAX, REPEATED_MAX
 from streamjoin.query.predicates import RegisteredPredicate
 from streamjoin.query.scope import Scope
+from streamjoin.query.sizes import Sizes
 from streamjoin.query.source import Range
 from streamjoin.query.tokens import Words
 
@@ -57,6 +58,8 @@ class Translator:
         self.predicates = predicates
         self.used: dict[str, Callable[..., Any]] = {}
         self._depth = 0
+        self._sizes = Sizes()
+        self._size = 0
 
     def condition(self, node: exp.Expr) -> Expression:
         """A boolean expression; NULL is one.
@@ -88,7 +91,11 @@ class Translator:
             reads, build = self.rules.get(type(node), (frozenset[str](), refuse))
             if any(part and key not in reads for key, part in node.args.items()):
                 return refuse(self, node)
-            return build(self, node)
+            found = build(self, node)
+            if nests and self._depth == 1:
+                self._size += self._sizes.of(found)
+                self._check_size(self._size, node)
+            return found
         finally:
             self._depth -= nests
 
@@ -101,11 +108,12 @@ class Translator:
             found = call(function, *args)
             if check := _CHECKS.get(function):
                 check(*[args[place].value for place in PATTERN_ARGUMENTS[function]])  # type: ignore[union-attr]
-            return found
         except QueryError as bad:
             if function not in _SYMBOLS:
                 raise self.wrong(bad.message, node) from None
             raise self.wrong(f"{_SYMBOLS[function]}: {bad.message.partition(': ')[2]}", node) from None
+        self._check_size(self._sizes.of(found), node)
+        return found
 
     def compare(self, function: str, left: Expression, right: Expression, node: exp.Expr) -> Call:
         """A comparison; a string constant beside a timestamp or date is read as one."""
@@ -139,6 +147,14 @@ class Translator:
             return constants.instant(constant.value, other.type if day else pa.timestamp("us", tz="UTC"))
         except QueryError as bad:
             raise self.wrong(bad.message, node) from None
+
+    def _check_size(self, size: int, node: exp.Expr) -> None:
+        if size > REPEATED_MAX:
+            raise self.wrong(
+                f"the query is too large: IN, BETWEEN and CASE repeat what stands before them, and with that it has "
+                f"more than {REPEATED_MAX} parts; nest fewer of them inside each other",
+                node,
+            )
 
     def wrong(self, message: str, node: exp.Expr) -> QueryError:
         """An error at the place of `node`."""
