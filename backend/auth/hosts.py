@@ -53,6 +53,7 @@ _FILES = frozenset({
 })  # fmt: skip
 _DATABASE_SETTINGS = frozenset({"sslmode", "connect_timeout", "application_name"})
 """Of a connection to PostgreSQL; others read files of this machine, or lead elsewhere."""
+_DATABASE_VALUE = re.compile(r"[A-Za-z0-9._ -]*")
 _QUOTED = r'"(?:[^"\\\x00-\x1f]|\\["\\])*"'
 _JAAS = re.compile(
     r"org\.apache\.kafka\.common\.security\.(?:plain\.PlainLoginModule|scram\.ScramLoginModule) required"
@@ -107,6 +108,9 @@ def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
         return
     if others := sorted(set(database.settings) - _DATABASE_SETTINGS):
         _refuse("/spec/url", f"may not set {others[0][:50]} here; it may set {', '.join(sorted(_DATABASE_SETTINGS))}")
+    for name, value in server.settings.items() if (server := database.server) else ():
+        if not _DATABASE_VALUE.fullmatch(value):
+            _refuse("/spec/url", f"may set {name} to letters, digits, spaces and . _ - alone; leave out the rest")
     check_host(settings, database.host, "/spec/url")
 
 

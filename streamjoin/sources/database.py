@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from streamjoin.errors import InputError
+from streamjoin.sources.server_url import Server, read
 
 SCHEMES = ("postgresql", "sqlite")
 CONNECT_S = 10
@@ -15,7 +16,6 @@ CONNECT_S = 10
 _SAME = {"postgres": "postgresql"}
 _HIDDEN = "***"
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
-_HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -30,7 +30,9 @@ class Database:
 
     def __post_init__(self) -> None:
         if odd := _ODD.search(self.url):  # libpq reads on behind a #, and what it finds there was not looked at
-            raise InputError(f"has {odd[0]!r} in it; write %{ord(odd[0]):02X} where that is meant", field="url")
+            may_be = odd[0] == "#" or self.url.startswith("sqlite:")
+            way_out = f"write %{ord(odd[0]):02X} where that is meant" if may_be else "leave it out"
+            raise InputError(f"has {odd[0]!r} in it; {way_out}", field="url")
         try:
             found = urlsplit(self.url)
             host, _ = found.hostname, found.port
@@ -44,8 +46,8 @@ class Database:
         if self.scheme == "sqlite" and (host or not found.path.strip("/") or found.query):
             raise InputError("names no file; write sqlite:///data/rates.db, or sqlite:////srv/rates.db from the root",
                              field="url")  # fmt: skip
-        if self.scheme == "postgresql" and not _HOST.fullmatch(host or ""):
-            raise InputError("names no one server; write postgresql://host/db", field="url")
+        if self.scheme == "postgresql":
+            read(self.url)
 
     @property
     def _parts(self) -> SplitResult:
@@ -63,24 +65,30 @@ class Database:
         return unquote(self._parts.path[1:]) if self.scheme == "sqlite" else None
 
     @property
+    def server(self) -> Server | None:
+        """What is said of a server, which is what libpq is given; None of a file."""
+        return read(self.url) if self.scheme == "postgresql" else None
+
+    @property
     def host(self) -> str:
         """The server's name or address; empty of a file."""
-        return self._parts.hostname or ""
+        return server.host.lower() if (server := self.server) else ""
 
     @property
     def secrets(self) -> list[str]:
-        """What must never be shown: the password, as written and as it is meant, and values of `password=`."""
+        """What must never be shown: the password, as written, meant and sent, and values of `password=`."""
         written = [self._parts.password or ""]
         written += [
             value for name, _, value in (part.partition("=") for part in self._parts.query.split("&"))
             if name.lower() in ("password", "sslpassword")
         ]  # fmt: skip
-        return sorted({one for text in written for one in (text, unquote(text)) if one}, key=len, reverse=True)
+        forms = {one for text in written for one in (text, unquote(text), quote(unquote(text), safe="")) if one}
+        return sorted(forms, key=len, reverse=True)
 
     @property
     def settings(self) -> list[str]:
         """The names of what stands behind the question mark."""
-        return [part.partition("=")[0] for part in self._parts.query.split("&") if part]
+        return list(server.settings) if (server := self.server) else []
 
     @property
     def shown(self) -> str:
@@ -119,11 +127,9 @@ class Database:
 
     @property
     def for_libpq(self) -> str:
-        """The URL as libpq takes it, with limits to how long it waits."""
+        """A URL made anew of what was looked at, with limits to how long libpq waits; that of a file stays."""
         limits = {"connect_timeout": CONNECT_S, "tcp_user_timeout": 30_000, "keepalives_idle": 15}
-        more = [f"{name}={value}" for name, value in limits.items() if name not in self.settings]
-        query = "&".join([*filter(None, [self._parts.query]), *more])
-        return urlunsplit(self._parts._replace(scheme="postgresql", query=query))
+        return server.url(limits) if (server := self.server) else self.url
 
     def without_secrets(self, text: str) -> str:
         """A text of a driver's, which may have the URL in it."""
