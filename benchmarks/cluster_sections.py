@@ -98,10 +98,6 @@ def elastic(part: Part) -> str:
         f"{name} {number(found['replication']['fixed'], '.2f')} and {number(found['replication']['adaptive'], '.2f')}"
         for name, found in routings.items()
     )
-    slow = ", ".join(
-        f"{name} {' and '.join(number(_slowest(found['batch_ms'][which])) for which in ('fixed', 'adaptive'))} ms"
-        for name, found in routings.items()
-    )
     seen = [[f"{one['before']} to {one['after']}", number(one["rounds"])] for one in simulated["changes"]]
     workload = part["workload"]
     usual, doubled, again = workload["phases"]
@@ -124,7 +120,7 @@ batches have {2 * workload["rows_per_file"]:,} tuples, {doubled} twice as many, 
 of 3 batches, {part["rows_in"]:,} tuples in all, {part["results"]:,} results. A unit's capacity is such that the doubled
 load is a tenth above all of it; the limits are 0.8 and 0.35. Units are not slots, so more units have no more processors
 here: what each phase shows is that nothing stops while they come and go. Copies of a tuple, units that stay and
-adaptive: {copies}. One batch in twenty takes longer than this, without those before a window is full: {slow}.
+adaptive: {copies}. One batch in twenty takes longer than this, without those before a window is full: {_slowest(routings)}.
 """
 
 
@@ -214,12 +210,18 @@ def _is_fitted(one: Mapping[str, Any], workload: Mapping[str, Any]) -> bool:
     return one["slots"] == 1 and one["files"] in workload["files_per_batch"]
 
 
-def _slowest(batch_ms: Sequence[int]) -> float | None:
-    """The 95th percentile of batches once a window is full."""
+def _slowest(routings: Mapping[str, Any]) -> str:
+    """The 95th percentiles of batches once a window is full, of units that stay and of those that come and go."""
     from benchmarks.elastic import WINDOW_FILES
 
-    full = batch_ms[WINDOW_FILES + 1 :]
-    return statistics.quantiles(full, n=20)[-1] if len(full) > 1 else None
+    def one(batch_ms: Sequence[int]) -> str:
+        full = batch_ms[WINDOW_FILES + 1 :]
+        return number(statistics.quantiles(full, n=20)[-1] if len(full) > 1 else None)
+
+    return ", ".join(
+        f"{name} {one(found['batch_ms']['fixed'])} and {one(found['batch_ms']['adaptive'])} ms"
+        for name, found in routings.items()
+    )
 
 
 def _off(predicted: float, measured: float | None) -> str:
