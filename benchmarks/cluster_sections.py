@@ -120,7 +120,8 @@ batches have {2 * workload["rows_per_file"]:,} tuples, {doubled} twice as many, 
 of 3 batches, {part["rows_in"]:,} tuples in all, {part["results"]:,} results. A unit's capacity is such that the doubled
 load is a tenth above all of it; the limits are 0.8 and 0.35. Units are not slots, so more units have no more processors
 here: what each phase shows is that nothing stops while they come and go. Copies of a tuple, units that stay and
-adaptive: {copies}. One batch in twenty takes longer than this, without those before a window is full: {_slowest(routings)}.
+adaptive: {copies}. One batch in twenty takes longer than this, without those before a window is full:
+{_slowest(routings)}.
 """
 
 
