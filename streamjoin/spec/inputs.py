@@ -188,7 +188,8 @@ def open_relation(file: JoinFile, name: str) -> AnyRelation:
         holds_rows = any(file.stat().st_size for file in files)
         if holds_rows and relation.source != "jsonl":  # whose records need not have every column
             carried = first_schema(relation.source, path, relation.dialect).names
-            if missing := [name for name in columns.names if name not in carried]:
+            known = set(carried)
+            if missing := [name for name in columns.names if name not in known]:
                 raise InputError(f'{path} has no column "{missing[0]}"; it has {", ".join(carried[:20])}')
     return Relation(
         name, relation.source, tuple(files), columns, root_of(path), relation.dialect, path, relation.refresh
