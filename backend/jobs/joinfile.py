@@ -103,6 +103,8 @@ def check_store(settings: Settings, spec: JobSpec) -> None:
 def bound_apart(file: JoinFile, *, elsewhere: bool = False) -> Bound:
     """Bind a join file; databases are asked in processes of their own, as a view may take all time and memory there is.
 
+    Of Parquet and Arrow files no rows are read here, which may unpack to as much.
+
     Args:
         elsewhere: its checkpoint is on another machine.
     Raises:

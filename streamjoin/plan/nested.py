@@ -14,11 +14,11 @@ def leaves(fields: Iterable[pa.Field], above: tuple[str, ...] = ()) -> Iterator[
         if pa.types.is_struct(field.type):
             yield from leaves(field.type, path)
         else:
-            yield field.with_name(".".join(path)), path
+            yield (field.with_name(".".join(path)) if above else field), path
 
 
 def paths_of(carried: pa.Schema, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Where those of a stream's columns that a file has are in it: the name of a column, then those of fields."""
     nested = {field.name: path for field, path in reversed([*leaves(carried)])}
-    return {name: (name,) if name in carried.names else nested[name] for name in names
-            if name in carried.names or name in nested}  # fmt: skip
+    own = set(carried.names)
+    return {name: (name,) if name in own else nested[name] for name in names if name in own or name in nested}

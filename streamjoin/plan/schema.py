@@ -22,6 +22,9 @@ ARRIVAL = "arrival"
 VERSION = "__version"
 """The column of a relation that says of which version a row is; queries read it by VERSION(name)."""
 
+COLUMNS_MAX = 1_000
+"""Of a stream or a relation."""
+
 EVENT_TIME_LIMIT_US = 2**62
 """Event times lie strictly inside +-2**62 us (about 146,000 years), so that differences fit into int64."""
 
@@ -132,10 +135,10 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
     """
     if not schema.names:
         raise InputError(f"a {what} needs at least one column")
-    if len(schema.names) > 1_000:
+    if len(schema.names) > COLUMNS_MAX:
         raise InputError(
-            f"a {what} may have 1000 columns at most, this one has {len(schema.names)}; give it a schema of those that "
-            "are needed"
+            f"a {what} may have {COLUMNS_MAX} columns at most, this one has {len(schema.names)}; give it a schema "
+            "of those that are needed"
         )
     seen: set[str] = set()
     for name in schema.names:

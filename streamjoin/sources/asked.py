@@ -1,4 +1,7 @@
-"""Who asks a server about a table while a join file is bound: this process, unless somebody else is named."""
+"""Who asks a server about a table while a join file is bound: this process, unless somebody else is named.
+
+Where somebody else is, this process is one that others need, and it reads no rows of files either.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,11 @@ def asked_by(ask: Asking) -> Iterator[None]:
         yield
     finally:
         _asking.reset(before)
+
+
+def may_read_rows() -> bool:
+    """Whether rows of Parquet and Arrow files may be read here, which may unpack to anything."""
+    return _asking.get() is _here
 
 
 def asked(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -63,13 +64,14 @@ def stream_schema(carried: pa.Schema) -> pa.Schema:
 
     Where a file has a column of that very name, it is the one.
     """
+    type_of = lru_cache(stream_type)  # there are fewer types than columns
     every = [(field, len(path)) for field, path in leaves(carried)]
     own = {field.name for field, depth in every if depth == 1}
     chosen = [field for field, depth in every if depth == 1 or field.name not in own]
     counts = Counter(field.name for field in chosen)
-    fields, others = [], {field.name: str(field.type) for field, _ in every if stream_type(field.type) is None}
+    fields, others = [], {field.name: str(field.type) for field, _ in every if type_of(field.type) is None}
     for field in chosen:
-        kind = stream_type(field.type)
+        kind = type_of(field.type)
         if counts[field.name] > 1:
             others[field.name] = "there twice"
         elif is_reserved(field.name):
@@ -82,13 +84,17 @@ def stream_schema(carried: pa.Schema) -> pa.Schema:
 def widened(first: pa.Schema, other: pa.Schema) -> pa.Schema:
     """The columns of two files of one stream: numbers as wide as both need, dates and times as fine, otherwise as the
     first file has them."""
+    fields = list(first)
+    counts = Counter(field.name for field in fields)
+    places = {field.name: at for at, field in enumerate(fields)}
     for field in other:
-        at = first.get_field_index(field.name)
-        if at >= 0:
-            first = first.set(at, field.with_type(_wider(first.field(at).type, field.type)))
-        elif field.name not in first.names:  # a name that is there twice is refused later
-            first = first.append(field)
-    return first
+        if field.name not in places:
+            places[field.name] = len(fields)
+            fields.append(field)
+        elif counts[field.name] < 2:  # a name that is there twice is refused later
+            at = places[field.name]
+            fields[at] = field.with_type(_wider(fields[at].type, field.type))
+    return pa.schema(fields, first.metadata)
 
 
 def _wider(first: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -197,8 +197,18 @@ def read_header(path: str | Path, dialect: Dialect) -> list[str]:
     if dialect.names is not None:
         return list(dialect.names)
     head, _ = head_of(path, HEAD_BYTES)
+    return header_in(path, first_record(head, dialect), dialect)
+
+
+def header_in(path: str | Path, record: bytes, dialect: Dialect) -> list[str]:
+    """The column names in a record.
+
+    Args:
+        path: where it is, for messages.
+    Raises:
+        RunError: they are no text.
+    """
     try:
-        record = _first_record(head, dialect)
         quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
         reader = csv.reader([record.decode()], delimiter=dialect.delimiter, strict=True, **quoting)
         return next(reader, [])
@@ -235,7 +245,8 @@ def other_delimiter(names: Sequence[str], dialect: Dialect, *, is_first: bool = 
     return f"{said}where these are between columns {way_out}"
 
 
-def _first_record(head: bytes, dialect: Dialect) -> bytes:
+def first_record(head: bytes, dialect: Dialect) -> bytes:
+    """The first record in a text's beginning, without its line break."""
     if not head:
         return b""
     ends = ends_of(head, dialect, True)

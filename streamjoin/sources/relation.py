@@ -6,8 +6,9 @@ Source: SSBJ (DAPD 2019), sections 2.2 and 3: R is on disk, is read in one pass 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -164,6 +165,25 @@ class Relation:
             return None
         return sum(self._of(file, count) for file in self.files)
 
+    def unpacked_bytes(self, columns: Sequence[str]) -> int:
+        """What `columns` of all rows take in memory, as far as footers tell.
+
+        Values that have no width of their own count as they are in Parquet files before they are compressed, so those
+        that a dictionary has count once; those of other files count as the files.
+
+        Raises:
+            InputError: a file is gone or damaged.
+        Cost: reads the footers of Parquet and Arrow files, and no rows.
+        """
+        widths = {name: _width(self.columns.field(name).type) for name in columns}
+        others = {name for name, width in widths.items() if width is None}
+        fixed = math.ceil((self.row_count() or 0) * sum(width or 0 for width in widths.values()) / 8)
+        if not others:
+            return fixed
+        if self.format != "parquet":
+            return fixed + self.bytes()
+        return fixed + sum(self._of(file, lambda file: _unpacked(file, others)) for file in self.files)
+
     def about_rows(self) -> int | None:
         """How many rows there are; of text, or of too many files, about as many: by their bytes and what a row has.
 
@@ -225,6 +245,23 @@ def _arrow_rows(file: Path) -> int:
 def _parquet_rows(file: Path) -> int:
     rows: int = parquet_footer(file).num_rows
     return rows
+
+
+def _width(kind: pa.DataType) -> int | None:
+    """The bits of a value; None where each has its own."""
+    try:
+        width: int = kind.bit_width
+    except ValueError:
+        return None
+    return width
+
+
+def _unpacked(file: Path, columns: Collection[str]) -> int:
+    """What a Parquet file's footer says of columns, before they are compressed."""
+    footer = parquet_footer(file)
+    named = [at for at in range(footer.num_columns) if footer.schema.column(at).path in columns]
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    return sum(max(group.column(at).total_uncompressed_size, 0) for group in groups for at in named)
 
 
 _ROWS_OF = {"parquet": _parquet_rows, "arrow": _arrow_rows}

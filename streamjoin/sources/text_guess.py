@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +21,14 @@ import pyarrow.json
 from streamjoin.errors import InputError
 from streamjoin.intake.dialect import PLAIN, Dialect
 from streamjoin.plan.functions.times import cut_fractions
+from streamjoin.plan.schema import COLUMNS_MAX
 from streamjoin.plan.types import TIMESTAMP, TIMESTAMP_NS
 from streamjoin.sources.agreeing import agreeing
 from streamjoin.sources.columns import widened
 from streamjoin.sources.lines import ends_of
 from streamjoin.sources.nesting import DEPTH_MAX, depth_of
 from streamjoin.sources.texts import HEAD_BYTES, head_of, is_plain
+from streamjoin.sources.widths import Fields, as_texts, own_names, wide_names
 
 _PIECE_BYTES = 1 << 18
 WIDE_INTEGER = pa.decimal128(38, 0)
@@ -35,8 +38,11 @@ WIDE_INTEGER = pa.decimal128(38, 0)
 def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.Schema:
     """The columns of a CSV or JSON lines file: from its first megabyte, and numbers from its middle and end, too.
 
+    All are texts where there are more than a stream may have.
+
     Raises:
         InputError: it is empty, or its beginning is not of that format.
+        RunError: it cannot be read, or its many names are no text.
     """
     dialect = dialect or PLAIN
     head, is_cut = head_of(path, HEAD_BYTES)
@@ -46,9 +52,9 @@ def infer_schema(path: Path, format: str, dialect: Dialect | None = None) -> pa.
         raise InputError(f"{path} is empty, so its columns are unknown; give a schema")
     try:
         if format == "csv":
-            found = _csv_columns(head, dialect)
+            found = _csv_columns(head, dialect, path)
             later = replace(dialect, names=tuple(found.names), header=False)
-            columns: Callable[[bytes], pa.Schema] = functools.partial(_csv_columns, dialect=later)
+            columns: Callable[[bytes], pa.Schema] = functools.partial(_csv_columns, dialect=later, path=path)
             # Where quotes protect line breaks nobody can tell where in the file a record begins.
             pieces = [] if _protects(head, dialect) else list(_pieces(path))
         else:
@@ -83,10 +89,15 @@ def _protects(head: bytes, dialect: Dialect) -> bool:
 
 
 def _json_columns(head: bytes) -> pa.Schema:
-    table = _read_json(head)
+    # Lines that do not even begin as objects are left out: Arrow's reader ends the process where the first is null.
+    fields = Fields(b"\n".join(_OBJECTS.findall(head)))
+    if len(names := fields.columns()) > COLUMNS_MAX:
+        return as_texts(names)
+    lines = fields.lines()
+    table = _read_json(lines, depth_of(head))
     found = [field.with_type(_with_times(table[field.name])) for field in table.schema]
     if any(_is_doubtful(field.type) or pa.types.is_struct(field.type) for field in found):
-        rows = list(_objects(head))
+        rows = list(_objects(lines))
         found = [field.with_type(_exact(field.type, [row.get(field.name) for row in rows])) for field in found]
     return pa.schema(found)
 
@@ -120,11 +131,10 @@ def _exact(kind: pa.DataType, values: list[Any]) -> pa.DataType:
 _OBJECTS = re.compile(rb"(?m)^[ \t\r]*\{.*")
 
 
-def _read_json(head: bytes) -> pa.Table:
-    """Lines that do not even begin as objects are left out: Arrow's reader ends the process where the first is null."""
-    lines = b"\n".join(_OBJECTS.findall(head))
+def _read_json(lines: bytes, depth: int) -> pa.Table:
+    """Lines that agree, where others do not; `depth` is that of all, also of those that are no objects."""
     try:
-        if depth_of(head) > DEPTH_MAX:
+        if depth > DEPTH_MAX:
             raise pa.ArrowInvalid(f"values are nested more than {DEPTH_MAX} deep")
         if not lines:
             raise pa.ArrowInvalid("no line is an object")
@@ -135,20 +145,29 @@ def _read_json(head: bytes) -> pa.Table:
         return pyarrow.json.read_json(io.BytesIO(lines))
 
 
-def _csv_columns(head: bytes, dialect: Dialect) -> pa.Schema:
+def _csv_columns(head: bytes, dialect: Dialect, path: Path) -> pa.Schema:
     # A record that is no UTF-8 is a bad one; it makes no column binary, and Arrow cannot even leave it out. Where there
     # are zeros as well it is no text at all.
     head = head.decode("utf-8", "strict" if b"\0" in head else "replace").encode()
-    table = _read_csv(head, dialect)
+    names = wide_names(path, head, dialect)
+    chosen = own_names(names)
+    if names and not 0 < len(chosen) <= COLUMNS_MAX:
+        return as_texts(names)
+    table = _read_csv(head, dialect, chosen)
     # Arrow takes times of day in text for nanoseconds or nothing, and no year after 2262 is one.
-    found = pa.schema([field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)])
-    doubtful = [field.name for field in found if _is_doubtful(field.type) and found.names.count(field.name) == 1]
+    found = [field.with_type(_with_times(table.column(at))) for at, field in enumerate(table.schema)]
+    counts = Counter(field.name for field in found)
+    doubtful = {field.name for field in found if _is_doubtful(field.type) and counts[field.name] == 1}
     if doubtful:
-        texts = _read_csv(head, dialect, dict.fromkeys(doubtful, pa.string()))
-        for name in doubtful:
-            at = found.get_field_index(name)
-            found = found.set(at, pa.field(name, _as_decoded(found.field(at).type, texts[name])))
-    return found
+        texts = _read_csv(head, dialect, chosen, dict.fromkeys(doubtful, pa.string()))
+        found = [
+            field.with_type(_as_decoded(field.type, texts[field.name])) if field.name in doubtful else field
+            for field in found
+        ]
+    if names:
+        guessed = {field.name: field for field in found}
+        found = [guessed.get(name, pa.field(name, pa.string())) for name in names]
+    return pa.schema(found)
 
 
 def _is_doubtful(kind: pa.DataType) -> bool:
@@ -172,8 +191,14 @@ def _are_integers(texts: pa.ChunkedArray) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+$"), min_count=1).as_py())
 
 
-def _read_csv(head: bytes, dialect: Dialect, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """As the decoder reads it, but that bad lines are left out and types that are not given are guessed."""
+def _read_csv(
+    head: bytes, dialect: Dialect, chosen: list[str], types: Mapping[str, pa.DataType] | None = None
+) -> pa.Table:
+    """As the decoder reads it, but that bad lines are left out and types that are not given are guessed.
+
+    Args:
+        chosen: these columns only, if any.
+    """
     return pyarrow.csv.read_csv(
         io.BytesIO(head),
         read_options=pyarrow.csv.ReadOptions(
@@ -186,7 +211,7 @@ def _read_csv(head: bytes, dialect: Dialect, types: Mapping[str, pa.DataType] | 
         ),
         convert_options=pyarrow.csv.ConvertOptions(
             null_values=["", dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
-            column_types=types,
+            column_types=types, include_columns=chosen, include_missing_columns=True,
         ),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow, as_typed
 from streamjoin.plan.schema import ARRIVAL, StreamSchema, check_schema, listed, no_time, type_name
 from streamjoin.plan.stages import Plan, running
 from streamjoin.settings.values import shown
+from streamjoin.sources.asked import may_read_rows
 from streamjoin.sources.file_kinds import FileSettings
 from streamjoin.sources.filelog import list_files, root_of
 from streamjoin.sources.guess import first_schema, holds_rows
@@ -24,6 +25,7 @@ from streamjoin.sources.registry import INPUTS, SOURCES
 from streamjoin.sources.relation import AnyRelation, Relation
 from streamjoin.sources.source import first_rows
 from streamjoin.sources.spec import SourceSpec
+from streamjoin.sources.texts import TEXT_FORMATS
 from streamjoin.spec.job import as_recorded, ended_columns, recorded_columns
 from streamjoin.spec.joinfile import JoinFile
 from streamjoin.spec.sections import PunctuateFile, StreamFile
@@ -83,11 +85,14 @@ def _has_headers_only(file: JoinFile, stream: StreamFile) -> bool:
 
 
 def _text_in(file: JoinFile, stream: StreamFile, columns: pa.Schema) -> str | None:
-    """A text of a stream's time column, one that is no date or time if there is one; None where it has no texts."""
+    """A text of a stream's time column, one that is no date or time if there is one.
+
+    None where it has no texts, or where they are not to be read here.
+    """
     if not isinstance(stream, FileSettings) or stream.time not in columns.names:
         return None
     column = columns.field(stream.time)
-    if not pa.types.is_string(column.type):
+    if not pa.types.is_string(column.type) or not (stream.source in TEXT_FORMATS or may_read_rows()):
         return None
     with tempfile.TemporaryDirectory() as folder, suppress(RunError):
         schema = StreamSchema("any", columns, ARRIVAL)
@@ -183,7 +188,8 @@ def open_relation(file: JoinFile, name: str) -> AnyRelation:
         holds_rows = any(file.stat().st_size for file in files)
         if holds_rows and relation.source != "jsonl":  # whose records need not have every column
             carried = first_schema(relation.source, path, relation.dialect).names
-            if missing := [name for name in columns.names if name not in carried]:
+            known = set(carried)
+            if missing := [name for name in columns.names if name not in known]:
                 raise InputError(f'{path} has no column "{missing[0]}"; it has {", ".join(carried[:20])}')
     return Relation(
         name, relation.source, tuple(files), columns, root_of(path), relation.dialect, path, relation.refresh

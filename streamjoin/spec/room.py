@@ -13,6 +13,7 @@ from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.schema import VERSION
 from streamjoin.plan.stages import Plan, joins_relation
 from streamjoin.plan.window import S
+from streamjoin.sources.asked import may_read_rows
 from streamjoin.sources.relation import Relation
 from streamjoin.spec.inputs import open_relation
 from streamjoin.spec.job import read_columns, recorded_operators
@@ -28,7 +29,7 @@ def given(file: JoinFile, plan: Plan, *, anew: bool = False) -> Given:
 
     Args:
         anew: whatever the join file's checkpoint has been used for.
-    Cost: opens a relation's files for their number of rows, and reads its first rows.
+    Cost: opens a relation's files for their number of rows, and reads its first rows where rows may be read.
     """
     joins = [stage.plan for stage in plan.stages if joins_relation(stage)]
     if not joins:
@@ -44,7 +45,8 @@ def kept_bytes(file: JoinFile, join: JoinPlan) -> int | None:
     """What is kept of a stage's relation; None of a table of a database.
 
     Conditions on the relation alone may let fewer rows through. Files that do not say how many rows they have count as
-    large as they are.
+    large as they are. How large a row is the first ones tell, and footers where this process may read no rows: of
+    columns whose values have one width that is the same.
     """
     try:
         # A checkpoint may say otherwise what its columns are.
@@ -54,6 +56,8 @@ def kept_bytes(file: JoinFile, join: JoinPlan) -> int | None:
         rows = relation.row_count()
         if rows is None:
             return relation.bytes()
+        if not may_read_rows():
+            return rows * INDEX_BYTES + relation.unpacked_bytes(read_of(join))
         first, _ = relation.first_rows(SAMPLE_ROWS)
     except (InputError, StreamJoinError):
         return None  # the start says what is wrong with it

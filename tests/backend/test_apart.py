@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from backend.jobs import joinfile
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.index import kernels
+from streamjoin.sources.fileread import FileRead
 from tests.backend.matrix import add_person, new_app
 
 pytestmark = pytest.mark.slow
@@ -95,6 +96,38 @@ def test_attack_a_parquet_file_that_unpacks_to_gigabytes_takes_no_memory_of_the_
     spec = {"source": "parquet", "path": str(path)} | ({"time": "arrival"} if what == "streams" else {})
     answer = api.post(f"/api/v1/{what}/test", json={"spec": spec})
     assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize("time_of", ["ts", "x"])
+def test_attack_a_parquet_relation_takes_no_memory_of_the_api_where_a_job_is_checked(
+    time_of: str, api: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    rows = pa.table({"k": [1], "ts": pa.array([1], pa.timestamp("us")), "x": ["x" * (16 << 20)]})
+    pq.write_table(rows, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size < 20_000
+    read: list[str] = []
+    rows_of = FileRead.rows
+
+    def noted(self: FileRead, names: Sequence[str]) -> Any:
+        read.append(self.path)
+        return rows_of(self, names)
+
+    monkeypatch.setattr(FileRead, "rows", noted)  # in this process; looks have their own
+    bomb = {"source": "parquet", "path": str(path)}
+    for what, name, entry in (
+        ("relations", "t", bomb), ("streams", "b", BIDS), ("streams", "s", {**bomb, "time": time_of}),
+    ):  # fmt: skip
+        assert api.post(f"/api/v1/{what}", json={"name": name, "spec": entry}).status_code in (201, 422)
+    query = "SELECT ONLINE b.price, t.x FROM b JOIN t ON b.bidder = t.k"
+    assert api.post("/api/v1/jobs/validate", json={"query": query}).json()["valid"]
+    answer = api.post("/api/v1/jobs", json={"name": "j", "query": query})
+    assert answer.status_code == 201, answer.text
+    changed = api.patch("/api/v1/jobs/j", json={"run": {"slots": 1}}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 200, changed.text
+    of_stream = {"query": "SELECT ONLINE b.price, s.x FROM b JOIN s ON b.bidder = s.k WITHIN 1 MINUTE"}
+    assert api.post("/api/v1/jobs/validate", json=of_stream).json()["valid"] == (time_of == "ts")
+    assert not read
 
 
 def test_one_user_leaves_places_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

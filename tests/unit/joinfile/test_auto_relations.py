@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,6 +18,8 @@ from streamjoin.explain.plans import explain
 from streamjoin.operators import registry
 from streamjoin.operators.choosing import RULES, Given
 from streamjoin.operators.kind import Joins
+from streamjoin.sources.asked import asked_by
+from streamjoin.sources.fileread import FileRead
 from streamjoin.spec.job import IDENTITY_FILE
 from streamjoin.spec.room import given
 
@@ -57,6 +60,45 @@ def changes(query: str = JOIN, **operator: Any) -> Changes:
         "relations": {"customers": {"source": "parquet", "path": "customers.parquet"}}, "query": query,
         **{f"operator/{name}": value for name, value in operator.items()},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("room", [2.1, 1.9, 0.0])
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_footers_alone_lead_to_the_same_choice_where_rows_are_not_to_be_read(
+    format: str, room: float, folder: Path, disk: SimpleNamespace, validate: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"id": list(range(ROWS)), "x": pa.array([1.5] * ROWS), "fits": [True] * ROWS, "wide": ["x" * 99] * ROWS}
+    rows = pa.table(columns)
+    if format == "parquet":
+        pq.write_table(rows, folder / "customers.parquet", row_group_size=ROWS // 3)
+    else:
+        pa.feather.write_feather(rows, str(folder / "customers.parquet"))
+    entry = {"source": format, "path": "customers.parquet"}
+    asked = {**changes(JOIN.replace("c.name", "c.x, c.fits")), "relations": {"customers": entry}}
+    disk.free = int(room * ROWS * (8 + 8 + 1 / 8 + 16))
+    known = validate(asked)
+    assert known.operator == ("lookup" if room > 2 else "ssbj")
+    monkeypatch.setattr(FileRead, "rows", None)
+    with asked_by(nobody):
+        bound = validate(asked)
+    assert (bound.operator, bound.reason) == (known.operator, known.reason)
+
+
+@pytest.mark.parametrize(("room", "operator"), [(2.1, "lookup"), (1.9, "ssbj")])
+def test_texts_count_as_footers_have_them_where_rows_are_not_to_be_read(
+    room: float, operator: str, folder: Path, disk: SimpleNamespace, validate: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"id": list(range(ROWS)), "name": ["abcdefghijkl"] * ROWS, "wide": ["x" * 500] * ROWS})
+    pq.write_table(rows, folder / "customers.parquet", use_dictionary=False)
+    disk.free = int(room * KEPT)
+    monkeypatch.setattr(FileRead, "rows", None)
+    with asked_by(nobody):
+        assert validate(changes()).operator == operator
+
+
+def nobody(*given: Any) -> pa.Schema:
+    """Answers for servers; no query here names one."""
+    raise AssertionError(given)
 
 
 @pytest.mark.parametrize(("room", "operator"), [(2.1, "lookup"), (1.9, "ssbj"), (0.0, "ssbj")])

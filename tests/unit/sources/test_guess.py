@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -135,3 +136,58 @@ def test_brackets_in_texts_nest_nothing(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text(f'{{"id": "{"[{" * 1000}", "deep": {"[" * 50}1{"]" * 50}}}\n')
     assert first_schema("jsonl", path).field("id").type == pa.string()
+
+
+def test_attack_100_000_columns_are_refused_at_once(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(100_000)]
+    (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{'1,' * 99_999}1\n")
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"{name}":1}}\n' for name in names[:60_000]))
+    inside = ",".join(f'"{name}":1' for name in names[:90_000])
+    (tmp_path / "b.jsonl").write_text(f'{{"a": {{{inside}}}}}\n')
+    for name, count in (("a.csv", 100_000), ("a.jsonl", 60_000), ("b.jsonl", 90_000)):
+        assert_refused(tmp_path / name, name[2:], count)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_attack_parquet_files_of_20_000_columns_are_refused_at_once(files: int, tmp_path: Path) -> None:
+    for number in range(files):
+        value = pa.array([1.5 if number else 1])
+        pq.write_table(pa.table({f"c{at}": value for at in range(20_000)}), tmp_path / f"{number}.parquet")
+    assert_refused(tmp_path, "parquet", 20_000)
+
+
+def assert_refused(path: Path, format: str, count: int) -> None:
+    begun = time.process_time()
+    with pytest.raises(InputError, match=f"a stream may have 1000 columns at most, this one has {count}; give it"):
+        check_schema(first_schema(format, path))
+    assert time.process_time() - begun < 2
+
+
+def test_1_000_columns_have_their_types(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(1_000)]
+    line = ",".join(f'"{name}":{number}.5' for number, name in enumerate(names))
+    (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{','.join(['2.5'] * 1_000)}\n")
+    (tmp_path / "b.csv").write_text(
+        f"{','.join(names)}{',' * 999}\n{','.join(['2.5'] * 1_999)}\n"
+    )  # as spreadsheets do
+    (tmp_path / "a.jsonl").write_text(f"{{{line}}}\n" * 3)
+    (tmp_path / "b.jsonl").write_text("".join(f'{{"{name}":2.5,"__v":[{{"x{name}":1}}]}}\n' for name in names))
+    for name in ("a.csv", "b.csv", "a.jsonl", "b.jsonl"):
+        found = first_schema(name[2:], tmp_path / name)
+        assert found.names == names and {field.type for field in found} == {pa.float64()}, name
+        check_schema(found)
+
+
+def test_attack_many_objects_and_many_fields_are_guessed_from_as_many_as_there_is_room_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    wide = "".join(f'{{"c{number}":1}}\n' for number in range(1_000))
+    path.write_text("{}\n" * 300_000 + wide)
+    begun = time.process_time()
+    assert len(first_schema("jsonl", path)) == 1_000
+    assert time.process_time() - begun < 5  # 3e8 cells take minutes
+    path.write_text('{"a":1}{"b":2}\n{"a":3}\n')  # Arrow reads two objects
+    assert first_schema("jsonl", path).names == ["a", "b"]
+    inside = ",".join(f'"c{number}":1' for number in range(50_000))
+    path.write_text(f'{{"a":1,"list":[{{{inside}}}]}}\n')
+    with pytest.raises(InputError, match="objects have 50002 fields, those inside of others among them; give a schema"):
+        first_schema("jsonl", path)
