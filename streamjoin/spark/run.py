@@ -241,7 +241,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **progress.adapting.to_json(),
         **({"step_times": progress.step_times} if progress.step_times else {}),
         **_order(bound, progress),
-        "units": [progress.units[number] for number in sorted(progress.units)],
+        "units": [unit for _, unit in sorted(progress.units.items(), key=lambda one: (one[0][0], one[1]["unit"]))],
     }
 
 
