@@ -43,6 +43,8 @@ REFRESHES: Final = ("version", "reading_rows", "refreshes", "refresh_failures", 
 """What a report tells of a relation: its newest version, how many rows were read of the next one, if it is being read,
 and how often it was read anew or could not be."""
 UNIT_COUNTS: Final = ("comparisons", "results", "received", "received_bytes", "late", "expired_rows")
+HELD: Final = (OPEN, "stored_rows", "stored_bytes", "segments")
+"""Of a unit, at the end of the span."""
 _log = logging.getLogger("streamjoin.driver")
 
 
@@ -191,17 +193,29 @@ def quantiles(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _merged_units(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    units: dict[int, dict[str, Any]] = {}
+    """What units counted, those too that are no more, which hold nothing in the end.
+
+    Where a stage gets more or fewer of them, those of later stages have other numbers from then on.
+    """
+    units: dict[tuple[int, str], dict[str, Any]] = {}
     for body in bodies:
+        there = {_place(unit) for unit in body["units"]}
+        for place in units.keys() - there:
+            units[place] |= dict.fromkeys(HELD, 0)
         for unit in body["units"]:
-            known = units.get(unit["unit"])
-            units[unit["unit"]] = {
+            known = units.get(_place(unit))
+            units[_place(unit)] = {
                 **unit,
                 **{name: unit[name] + (known[name] if known else 0) for name in UNIT_COUNTS},
                 **{name: unit.get(name, 0) + (known[name] if known else 0) for name in (*DECIDED, SEARCH_STEPS)},
                 "seconds": {name: s + (known["seconds"][name] if known else 0) for name, s in unit["seconds"].items()},
             }
-    return [units[number] for number in sorted(units)]
+    return sorted(units.values(), key=lambda unit: (unit.get("stage", 1), unit["unit"]))
+
+
+def _place(unit: Mapping[str, Any]) -> tuple[int, str]:
+    """The stage, of which reports of older versions do not tell, and what the unit is called there."""
+    return unit.get("stage", 1), unit["label"]
 
 
 def _merged_stages(bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

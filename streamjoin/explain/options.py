@@ -42,7 +42,7 @@ class Option:
             "comparisons_per_s": found and round(found.comparisons_per_s),
             "bytes_per_s": found and round(found.bytes_per_s),
             "busiest_bytes_per_s": found and round(found.busiest_bytes_per_s),
-            "growth": self.growth and asdict(self.growth),
+            "growth": found and self.growth and asdict(self.growth),
             **(_block_to_json(names, found.block) if found and found.block else {}),
         }
 

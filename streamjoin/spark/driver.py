@@ -189,15 +189,18 @@ class Driver:
         """Run the query until it ends, or until `stop`; whether it ended.
 
         A query one of whose Python workers did not connect in time goes on with the batch that it had come to, if it is
-        started again: `STARTS_MAX` times in all without a batch in between.
+        started again: `STARTS_MAX` times in all without a batch in between. So does one that waits too long.
         """
         start = 0
         while True:
             start, done = start + 1, self.progress.batches
             query = self._start(held.id, **trigger)
             try:
-                ended = self._wait(query, stop)
-                break
+                ended = self._wait(query, stop, pace.Watch(0 if trigger else self.job.every_us))
+                if ended is not None:
+                    break
+                start = 0
+                _log.warning("the wall clock was set back, for which Spark would wait, and the query is started again")
             except RunError as failure:
                 start = start if self.progress.batches == done else 1
                 if NOT_CONNECTED not in str(failure) or start == STARTS_MAX or stop.is_set():
@@ -210,6 +213,8 @@ class Driver:
             finally:
                 if query.isActive:
                     self._end(query)
+            # It begins at the wall clock's time, which may be hours later where that was set: no stream was silent.
+            self.job = replace(self.job, begins=started.begins(self.job))
         self._take_durations(query)
         return ended
 
@@ -325,13 +330,18 @@ class Driver:
             self._generation.put_checked(batch)
             failpoint("generation.after_put")
 
-    def _wait(self, query: StreamingQuery, stop: threading.Event) -> bool:
-        """Until the end, or until the batch that runs when `stop` is set has been committed; whether it is the end."""
+    def _wait(self, query: StreamingQuery, stop: threading.Event, watch: pace.Watch) -> bool | None:
+        """Until the end, or until the batch that runs when `stop` is set has been committed; whether it is the end.
+
+        None where the query waits too long for its next batch, and has to be started again.
+        """
         asked_s: float | None = None
         batches = 0
         while True:
             self._note_begin(query)
             self._note_quiet(query)
+            if watch.waits_too_long(query) and not stop.is_set():
+                return None
             if stop.is_set():
                 asked_s, batches = (time.monotonic(), self.progress.batches) if asked_s is None else (asked_s, batches)
                 committed = self.progress.batches > batches or not query.status["isTriggerActive"]

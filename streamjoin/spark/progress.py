@@ -30,6 +30,7 @@ class Progress:
     `relations` has what is known of the version that each relation was joined in last.
     `readers` are the units that have joined relations, by number: in a batch without rows for them they tell nothing.
     `predicted` is what was predicted of them before the start.
+    `units` are by stage and label: a number may be another stage's once a chain has got another length.
     `imbalances` has the sum over batches, the largest and the newest IF of each stream, see `imbalance`.
     `traffic` is with the store of its state, and empty where that is in a folder.
     `step_times` are those of a ring's nodes: set, measured or assumed.
@@ -64,7 +65,7 @@ class Progress:
     stored_rows_max: int = 0
     waiting_results_max: int = 0
     segments: int = 0
-    units: dict[int, dict[str, Any]] = field(default_factory=dict)
+    units: dict[tuple[int, str], dict[str, Any]] = field(default_factory=dict)
     queries: list[dict[str, int]] = field(default_factory=list)
     reconnects: int = 0
     adapting: Adapting = field(default_factory=Adapting)
@@ -113,8 +114,8 @@ class Progress:
             if joined := counted(unit):
                 add_counts(self.reading, joined)
                 self.readers.add(unit["unit"])
-            self._add_unit(unit)
             self._add_queries(unit["queries"])
+        self._add_units(report.units)
         self._add_imbalances(report.units)
         self.adapting.add(report.batch, report.units)
         add_counts(self.traffic, report.traffic)
@@ -140,13 +141,20 @@ class Progress:
         for known, counts in zip(self.queries, queries, strict=True):
             add_counts(known, counts)
 
+    def _add_units(self, units: Sequence[dict[str, Any]]) -> None:
+        for known in self.units.values():  # those that are no more store nothing
+            known |= dict.fromkeys(("stored_rows", "stored_bytes", "segments"), 0)
+        for unit in units:
+            self._add_unit(unit)
+
     def _add_unit(self, unit: dict[str, Any]) -> None:
         known = self.units.setdefault(
-            unit["unit"],
+            (unit.get("stage", 0), unit["label"]),
             {"unit": unit["unit"], "label": unit["label"], "comparisons": 0, "search_steps": 0,
              "results": 0, "received": 0, "received_bytes": 0, "stored_bytes_max": 0,
              "seconds": {"probe": 0.0, "store": 0.0, "expire": 0.0}},
         )  # fmt: skip
+        known["unit"] = unit["unit"]
         known["comparisons"] += unit["comparisons"]
         known["search_steps"] += unit["search_steps"]
         known["results"] += unit["results"]

@@ -18,6 +18,7 @@ from streamjoin.explain.order import ordered
 from streamjoin.explain.reading import predicted
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate.keeping import FOLDED, LATE
+from streamjoin.operators.coordinated import Coordinated
 from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
@@ -190,7 +191,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
     names = bound.plan.names
     arrived = sum(progress.tuples_in)
     seconds = (progress.last_done_s or 0.0) - (progress.first_begun_s or 0.0)
-    received = sum(progress.received.values()) + progress.forwarded.get("tuples", 0)
+    received = sum(progress.received.values()) + _handed_on(bound, progress)
     ordered = [batch for batch in progress.times if "gather" in batch.seconds]
 
     def by_name(counts: Sequence[int]) -> dict[str, int]:
@@ -240,7 +241,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
         **progress.adapting.to_json(),
         **({"step_times": progress.step_times} if progress.step_times else {}),
         **_order(bound, progress),
-        "units": [progress.units[number] for number in sorted(progress.units)],
+        "units": [unit for _, unit in sorted(progress.units.items(), key=lambda one: (one[0][0], one[1]["unit"]))],
     }
 
 
@@ -289,6 +290,11 @@ class LateFiles:
             self._next_s = time.monotonic() + self._pause_s
             self.said |= late_files(self.job, new)
         return self.said
+
+
+def _handed_on(bound: Bound, progress: Progress) -> int:
+    """Tuples that units got from other units, and that those do not count as received."""
+    return 0 if bound.operator == Coordinated.name else progress.forwarded.get("tuples", 0)
 
 
 def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:

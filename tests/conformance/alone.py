@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.spark import checkpoint, tasks
-from streamjoin.spark.driver import Driver
+from streamjoin.spark.driver import Driver, OnBatch
 from streamjoin.spark.source import StreamJoinReader, pack
 from streamjoin.spec.prepare import Bound
 from streamjoin.state.root import Root
@@ -153,17 +153,23 @@ def task(batch: int, slot: int) -> Iterator[None]:
         yield
 
 
-def run_alone(bound: Bound, before: Callable[[int], bool] | None = None, states: Root | None = None) -> Alone:
+def run_alone(
+    bound: Bound,
+    before: Callable[[int], bool] | None = None,
+    states: Root | None = None,
+    on_batch: OnBatch | None = None,
+) -> Alone:
     """Run a job: to the end of what is there, or as long as `before` says.
 
     Args:
         before: called before each batch is planned.
         states: where its state is, if not in its checkpoint.
+        on_batch: see `Driver`.
     """
     tasks._store.cache_clear()  # another process would have to open what is there
     job = bound.job(heartbeat=False)
     job = job if states is None else replace(job, states=states)
-    driver = Alone(cast(Any, None), job, bound.sinks(), ending=bound.ending())
+    driver = Alone(cast(Any, None), job, bound.sinks(), on_batch=on_batch, ending=bound.ending())
     if before is not None:
         driver.before = before  # type: ignore[method-assign]
     driver.run(until_end=before is None)

@@ -27,6 +27,8 @@ from streamjoin.operators.rounds.later import LaterRound
 from streamjoin.operators.rounds.step import RoundStep
 from streamjoin.plan.rounds import RoundPlan
 
+FORWARDED = ("blocks", "tuples", "bytes")
+
 
 class FirstHop(RoundStep):
     """See `Step`.
@@ -71,6 +73,9 @@ class FirstHop(RoundStep):
         for (stream, _), infos in after.settled().items():
             kept[stream].append(infos)
         self.state = self.keeping.after([[info for infos in of for info in infos] for of in kept], after.tables)
+        if not self.plan.is_last:
+            # Who gets it counts what a host hands on; that it does tells reports whose stored tuples are to be even.
+            self.report.forwarded = dict.fromkeys(FORWARDED, 0)
         self.report.seconds["expire"] += work.seconds() - begun
 
     def _answers(self, origin: int, key: Key) -> bool:
@@ -105,11 +110,9 @@ class LaterHop(LaterRound):
 
         super().__init__(work, plan, answered)
         blocks = work.given.blocks
-        self.report.forwarded = {
-            "blocks": len(blocks),
-            "tuples": sum(len(given.block) for given in blocks),
-            "bytes": sum(given.block.rows.nbytes + given.block.ts_us.nbytes for given in blocks),
-        }
+        tuples = sum(len(given.block) for given in blocks)
+        size = sum(given.block.rows.nbytes + given.block.ts_us.nbytes for given in blocks)
+        self.report.forwarded = dict(zip(FORWARDED, (len(blocks), tuples, size), strict=True))
 
 
 def segments_of(ts_us: np.ndarray, segment_us: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from streamjoin.errors import RunError
+from streamjoin.operators.biclique import Biclique
 from streamjoin.spark.driver import STARTS_MAX, Driver
+from streamjoin.spec.job import Job
+from tests.conformance.check import plan
+from tests.conformance.histories import history
 
 LATE = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Python worker failed to connect back.
 === Streaming Query ===
@@ -19,12 +24,12 @@ Caused by: java.net.SocketTimeoutException: Timed out while waiting for the Pyth
 class Starts:
     """A driver whose queries end with these failures, one after the other, and then as they should."""
 
-    def __init__(self, *failures: str) -> None:
+    def __init__(self, folder: Path, *failures: str) -> None:
         self.left = list(failures)
         self.started = 0
         self.stop = threading.Event()
-        job = SimpleNamespace(plan=SimpleNamespace(streams=("r", "s")))
-        self.driver = Driver(cast(Any, None), cast(Any, job), [])
+        job = Job(plan(history(1, r=1, s=1), "equality", "20 us"), (Biclique(1, 1),), 1, folder)
+        self.driver = Driver(cast(Any, None), job, [])
         self.driver._start = self.start  # type: ignore[method-assign]
 
     def start(self, origin: str, **trigger: bool) -> Any:
@@ -41,8 +46,8 @@ class Starts:
         return self.driver._join(cast(Any, SimpleNamespace(id="job")), self.stop)
 
 
-def test_it_is_started_again_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    starts = Starts(LATE, LATE)
+def test_it_is_started_again_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    starts = Starts(tmp_path, LATE, LATE)
     assert starts.join()
     assert starts.started == 3
     assert starts.driver.progress.reconnects == 2
@@ -50,8 +55,8 @@ def test_it_is_started_again_and_counted(caplog: pytest.LogCaptureFixture) -> No
     assert "started again (2 so far)" in caplog.text
 
 
-def test_batches_in_between_begin_the_count_anew() -> None:
-    starts = Starts(*[LATE] * (2 * STARTS_MAX))
+def test_batches_in_between_begin_the_count_anew(tmp_path: Path) -> None:
+    starts = Starts(tmp_path, *[LATE] * (2 * STARTS_MAX))
     real = starts.start
 
     def start(origin: str, **trigger: bool) -> Any:
@@ -64,22 +69,22 @@ def test_batches_in_between_begin_the_count_anew() -> None:
     assert starts.driver.progress.reconnects == 2 * STARTS_MAX
 
 
-def test_it_is_not_started_for_ever() -> None:
-    starts = Starts(*[LATE] * (STARTS_MAX + 1))
+def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
+    starts = Starts(tmp_path, *[LATE] * (STARTS_MAX + 1))
     with pytest.raises(RunError, match="to connect back"):
         starts.join()
     assert starts.started == STARTS_MAX
 
 
-def test_another_failure_is_final() -> None:
-    starts = Starts("the disk is full")
+def test_another_failure_is_final(tmp_path: Path) -> None:
+    starts = Starts(tmp_path, "the disk is full")
     with pytest.raises(RunError, match="the disk is full"):
         starts.join()
     assert starts.started == 1
 
 
-def test_one_that_is_to_stop_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = Starts(LATE)
+def test_one_that_is_to_stop_is_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(tmp_path, LATE)
 
     def fail(*_: object) -> bool:
         starts.stop.set()  # meanwhile
