@@ -157,10 +157,10 @@ def test_attack_parquet_files_of_20_000_columns_are_refused_at_once(files: int, 
 
 
 def assert_refused(path: Path, format: str, count: int) -> None:
-    begun = time.process_time()
+    begun = time.process_time()  # Arrow reads in threads of its own
     with pytest.raises(InputError, match=f"a stream may have 1000 columns at most, this one has {count}; give it"):
         check_schema(first_schema(format, path))
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 5  # quadratic in columns it takes minutes
 
 
 def test_1_000_columns_have_their_types(tmp_path: Path) -> None:
