@@ -75,12 +75,12 @@ class Dashboard:
             await self.otherwise(scope, receive, send)
 
     def _has_file(self, path: str) -> bool:
-        # Nobody is to see from the answer whether a file outside of the folder exists.
+        # The answer must not tell whether a file outside the folder exists.
         if path in ("/", "/index.html") or ".." in path.split("/"):
             return False
         try:
             return (self.folder / path.lstrip("/")).is_file()
-        except (OSError, ValueError):  # such as a name that is too long, or has a zero in it
+        except (OSError, ValueError):  # such as a name that is too long or has a zero byte
             return False
 
     def _page(self, root_path: str) -> Response:
@@ -97,9 +97,9 @@ class Dashboard:
 
 
 def is_page(path: str) -> bool:
-    """Whether an address may be a page of the dashboard: not below /api or /static, and its last part has no dot.
+    """Whether a path may be a page of the dashboard: not below /api or /static, and no dot in its last part.
 
-    Without a pattern: anybody may ask for a path of 64 KiB, and is answered in the event loop.
+    No regular expression: anybody may ask for a path of 64 KiB, and it is looked at in the event loop.
     """
     return path.split("/", 2)[:2] not in (["", "api"], ["", "static"]) and "." not in path.rpartition("/")[2]
 

@@ -40,7 +40,7 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "bad_page": Subcode("starting_after is not an id of this list"),
     "bad_place": Subcode("no path or address, or nothing is there", ALWAYS),
     "bad_reason": Subcode("rows are not rejected for such a reason"),
-    "bad_secret": Subcode("a secret is empty, or has characters that nobody types"),
+    "bad_secret": Subcode("a secret is empty, or has characters that cannot be printed"),
     "being_deleted": Subcode("the job is on its way out"),
     "body_ended": Subcode("the connection ended before the body did"),
     "body_too_large": Subcode("the body has more than `limit` bytes", ALWAYS),

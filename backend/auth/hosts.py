@@ -103,12 +103,12 @@ def _check_database(settings: Settings, spec: Mapping[str, Any]) -> None:
             f"has a password, and a spec is shown to everybody; {_GIVEN_APART}",
             "bad_place",
         )
-    if database.file is not None:
+    if (server := database.server) is None:
         check_path(settings, database.file, "/spec/url")
         return
     if others := sorted(set(database.settings) - _DATABASE_SETTINGS):
         _refuse("/spec/url", f"may not set {others[0][:50]} here; it may set {', '.join(sorted(_DATABASE_SETTINGS))}")
-    for name, value in server.settings.items() if (server := database.server) else ():
+    for name, value in server.settings.items():
         if not _DATABASE_VALUE.fullmatch(value):
             _refuse("/spec/url", f"may set {name} to letters, digits, spaces and . _ - alone; leave out the rest")
     check_host(settings, database.host, "/spec/url")

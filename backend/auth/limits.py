@@ -216,7 +216,7 @@ def _in_redis(url: str) -> MovingWindowRateLimiter:
         return MovingWindowRateLimiter(RedisStorage(url, key_prefix=_PREFIX, **options))
     except ValueError:
         raise InputError(
-            "STREAMJOIN_REDIS_URL is no URL of Redis; write redis://host:port/0, or unix:///path?db=0"
+            "STREAMJOIN_REDIS_URL is not a URL of Redis; write redis://host:port/0, or unix:///path?db=0"
         ) from None
 
 

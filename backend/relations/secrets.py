@@ -27,7 +27,7 @@ def check_secrets(settings: Settings, entry: Mapping[str, Any], secrets: Mapping
             detail = f"is not a secret of a relation; the only one is {PASSWORD}"
             raise _refused("no_secrets_here", detail, f"/secrets/{name}")
         if not value or not value.isprintable():
-            detail = "is empty, or has characters that nobody types; send {} as `secrets` to forget a password"
+            detail = "is empty, or has characters that cannot be printed; send {} as `secrets` to forget a password"
             raise _refused("bad_secret", detail, f"/secrets/{name}")
 
 

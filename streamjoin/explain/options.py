@@ -21,7 +21,7 @@ class Option:
     """One operator in an explanation: its prediction, or why it cannot run the query, or why there is neither.
 
     Args:
-        growth: up to how many slots it is worth having, where that is known.
+        growth: how many slots it can use, where that is known.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Option:
 def table(
     names: Sequence[str], options: Sequence[Option], read: Container[str], *, is_blind: bool, has_ways: bool
 ) -> str:
-    """What every operator would cost, as wide as its figures.
+    """A table of what every operator would cost.
 
     Args:
         names: of the streams.

@@ -60,7 +60,7 @@ def instant(text: str, kind: pa.DataType) -> Literal:
 
 def interval(text: str, unit: str | None) -> Literal:
     """INTERVAL '5' SECOND, INTERVAL 5 SECONDS or INTERVAL '5 seconds'; one number and one unit."""
-    # Before the pattern, which tries each number of blanks.
+    # The length first: the pattern tries each number of blanks.
     found = _QUANTITY.fullmatch(text.strip()) if len(text) <= INTERVAL_CHARACTERS_MAX else None
     if not found or (found[2] is None) == (unit is None):
         raise QueryError("an interval is one number and one unit, such as INTERVAL '5' SECOND")

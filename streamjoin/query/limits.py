@@ -57,7 +57,7 @@ def check_text(text: str) -> None:
 
 
 def check_tokens(source: Source, tokens: Sequence[Token]) -> None:
-    """Refuse what a parser would take too long for, or too many frames.
+    """Refuse what would take the parser too long, or too many frames.
 
     Raises:
         QueryError: with its place.

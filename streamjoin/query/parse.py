@@ -55,7 +55,7 @@ def parse(text: str) -> ParsedQuery:
     Raises:
         QueryError: it is not a SELECT ONLINE, or too long, too deep or too slow to read; `span` says where.
         UnsupportedQueryError: it has a clause this version cannot run.
-    Cost: linear in the text, as the steps of the parser are bounded; a query of 64 KiB takes less than a second.
+    Cost: linear in the text, as the parser's steps are bounded; 64 KiB may take two seconds.
     """
     check_text(text)
     words = read_words(text)

@@ -1,7 +1,7 @@
-"""sqlglot's parser with a bound on its work: what it cannot read in a number of steps, it does not read at all.
+"""sqlglot's parser with a bound on its steps.
 
-The parser tries what begins like a type, such as `date(`, as a type first and then as a call, and inside of both it
-does so again: the time doubles with each level, so that 60 levels, which are within the limits on text, never end.
+The parser reads what begins like a type, such as `date(`, first as a type and then as a call, and does so again inside
+both: the time doubles with each level, so that 60 levels, which the limits on text allow, never end.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from streamjoin.query.tokens import DIALECT
 
 _STEPS_MIN = 4_000
 _STEPS_A_TOKEN = 4
-"""A query needs one to two steps for each of its tokens; of all that the tests read, `a JOIN b JOIN c ON` most: 2.1."""
+"""A query needs one to two steps per token; of the tests' queries `a JOIN b JOIN c ON` needs most: 2.1."""
 
 
 class TooManySteps(Exception):
-    """A text takes the parser more steps than its length allows; a ParseError it would catch itself, and go on."""
+    """The text takes more steps than its length allows. Not a ParseError: the parser catches those and goes on."""
 
 
 class _BoundedParser(DuckDBParser):
-    """Counts how often the parser goes on to another token, or back to one."""
+    """Counts the steps: each move to another token, forward or back."""
 
     _steps_left = 0
 
@@ -39,10 +39,10 @@ class _BoundedParser(DuckDBParser):
 
 
 def parse_tokens(tokens: Sequence[Token], text: str) -> list[exp.Expr | None]:
-    """The trees of tokens, one for each statement.
+    """The syntax trees, one per statement.
 
     Raises:
-        TooManySteps: it takes too long to tell.
-        ParseError: they are no SQL.
+        TooManySteps: reading them takes too long.
+        ParseError: they are not SQL.
     """
     return _BoundedParser(dialect=DIALECT).parse(list(tokens), text)

@@ -1,4 +1,4 @@
-"""How large expressions are, with what they share counted as often as it stands in them."""
+"""Sizes of expressions, in which a shared part counts as often as it occurs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from streamjoin.plan.expression import Call, Expression
 class Sizes:
     """The sizes of the expressions of one query.
 
-    Calls may share arguments, so that one of few calls can be too large to walk. Each size is kept, and asking for it
-    again walks nothing.
+    Calls may share arguments, so an expression of few calls can still be too large to walk. Each size is computed once.
     """
 
     def __init__(self) -> None:
-        # By identity, as the hash of a call is that of all in it. A call is kept with its size, so that no other one
-        # gets its id.
+        # By identity: hashing a call hashes everything in it. The call is kept too, so that its id is not used again.
         self._known: dict[int, tuple[Call, int]] = {}
 
     def of(self, expression: Expression) -> int:
-        """One for the expression itself, and the sizes of its arguments."""
+        """One for the expression itself, plus the sizes of its arguments."""
         if not isinstance(expression, Call):
             return 1
         if (known := self._known.get(id(expression))) is None:

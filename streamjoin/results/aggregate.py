@@ -54,7 +54,7 @@ def parse_aggregates(text: str) -> tuple[Aggregate, ...]:
     """
     found = []
     for item in text.split(","):
-        # Without a pattern: one that looks for blanks on three sides takes hours for a text of nothing else.
+        # No regular expression: one that looks for blanks in three places takes hours over a text of blanks.
         function, bracket, rest = (part.strip() for part in item.partition("("))
         if function.lower() not in FUNCTIONS or (bracket and not rest.endswith(")")):
             raise InputError(

@@ -29,7 +29,7 @@ class Database:
     url: str
 
     def __post_init__(self) -> None:
-        if odd := _ODD.search(self.url):  # libpq reads on behind a #, and what it finds there was not looked at
+        if odd := _ODD.search(self.url):  # libpq reads on after a #, where nothing was checked
             may_be = odd[0] == "#" or self.url.startswith("sqlite:")
             way_out = f"write %{ord(odd[0]):02X} where that is meant" if may_be else "leave it out"
             raise InputError(f"has {odd[0]!r} in it; {way_out}", field="url")
@@ -37,7 +37,7 @@ class Database:
             found = urlsplit(self.url)
             host, _ = found.hostname, found.port
         except ValueError:
-            says = "is no URL, such as postgresql://host/db or sqlite:///data/rates.db"
+            says = "is not a URL, such as postgresql://host/db or sqlite:///data/rates.db"
             raise InputError(says, field="url") from None
         if self.scheme not in SCHEMES:
             raise InputError(
@@ -61,22 +61,22 @@ class Database:
 
     @property
     def file(self) -> str | None:
-        """The path of an SQLite file, as written; None of a server."""
+        """The path of an SQLite file, as written; None for a server."""
         return unquote(self._parts.path[1:]) if self.scheme == "sqlite" else None
 
     @property
     def server(self) -> Server | None:
-        """What is said of a server, which is what libpq is given; None of a file."""
+        """The server that the URL names, as libpq gets it; None for a file."""
         return read(self.url) if self.scheme == "postgresql" else None
 
     @property
     def host(self) -> str:
-        """The server's name or address; empty of a file."""
+        """The server's name or address; empty for a file."""
         return server.host.lower() if (server := self.server) else ""
 
     @property
     def secrets(self) -> list[str]:
-        """What must never be shown: the password, as written, meant and sent, and values of `password=`."""
+        """Everything that must never be shown: the password as written, decoded and sent, and values of `password=`."""
         written = [self._parts.password or ""]
         written += [
             value for name, _, value in (part.partition("=") for part in self._parts.query.split("&"))
@@ -87,7 +87,7 @@ class Database:
 
     @property
     def settings(self) -> list[str]:
-        """The names of what stands behind the question mark."""
+        """The names of the settings after the question mark."""
         return list(server.settings) if (server := self.server) else []
 
     @property

@@ -1,8 +1,7 @@
-"""What a URL of a PostgreSQL server says, read so strictly that nobody can read another server in it.
+"""Reads the URL of a PostgreSQL server so strictly that it names one server only.
 
-Python's `urlsplit` and libpq part from each other over an @ or a ? at an odd place: one saw a host that was allowed,
-and the other went elsewhere. So whatever they could read in two ways is refused, and libpq is given a URL made anew of
-the parts that were looked at.
+Python's `urlsplit` and libpq disagree about an @ or a ? in an odd place: the one saw an allowed host while the other
+connected elsewhere. So whatever can be read in two ways is refused, and libpq gets a URL built from the checked parts.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _UNQUOTED_OF_VALUE = re.compile(r"[\s@?#=&]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[a-z_]+")
 _ELSEWHERE = frozenset({"host", "hostaddr", "port", "service", "servicefile"})
-"""Settings that lead to another server than the one before the path."""
+"""Settings that would override the server before the path."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Server:
-    """What is between the marks of a URL, and no longer quoted.
+    """The parts of a URL, unquoted.
 
     Args:
-        host: a name or an address, never a list, a path or empty; one of IPv6 is without its brackets.
-        settings: of libpq, in the order in which they are written.
+        host: a name or an address, never a list, a path or empty; an IPv6 address has no brackets.
+        settings: libpq's, in the order of the URL.
     """
 
     host: str
@@ -42,7 +41,7 @@ class Server:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def url(self, more: Mapping[str, object]) -> str:
-        """For libpq, with more settings where the URL had none of their name."""
+        """The URL for libpq. `more` are settings that hold unless the URL has its own."""
         user = quote(self.user, safe="") + (f":{quote(self.password, safe='')}" if self.password else "")
         host = f"[{self.host}]" if ":" in self.host else self.host
         settings = {**self.settings, **{name: more[name] for name in more if name not in self.settings}}
@@ -57,7 +56,7 @@ def read(url: str) -> Server:
     """The parts of a URL with any scheme.
 
     Raises:
-        InputError: something in it may be read in two ways, or is no text of printable characters.
+        InputError: a part can be read in two ways, or has characters that cannot be printed.
     """
     before, _, behind = url.partition(":")[2].partition("?")
     place, _, database = before.removeprefix("//").partition("/")
@@ -66,7 +65,7 @@ def read(url: str) -> Server:
         _refuse("has more than one @, so it is unclear which host is meant; write %40 for each but the one before it")
     found = _SERVER.fullmatch(server) if before.startswith("//") else None
     if found is None or (found[1] and not _is_ipv6(found[1])):
-        _refuse("names no one server; write postgresql://host/db")
+        _refuse("does not name one server; write postgresql://host/db")
     user, _, password = login.partition(":")
     return Server(
         found[1] or found[2],
@@ -79,12 +78,12 @@ def read(url: str) -> Server:
 
 
 def _settings(text: str) -> dict[str, str]:
-    """What stands behind the question mark; libpq parts it at & alone."""
+    """The settings after the question mark; libpq splits them at & only."""
     found: dict[str, str] = {}
     for part in text.split("&") if text else ():
         name, equals, value = part.partition("=")
         if not equals or not _NAME.fullmatch(name):
-            _refuse("has a setting that is no name=value of libpq's; write such as sslmode=require, and & between two")
+            _refuse("has a setting that is not name=value; write for example sslmode=require, with & between two")
         if name in _ELSEWHERE:
             _refuse(f"may not set {name} here; write the server before the path, as in postgresql://host:5432/db")
         if name in found:
@@ -101,9 +100,9 @@ def _decoded(part: str, text: str, unquoted: re.Pattern[str]) -> str:
     except UnicodeDecodeError:
         found = None
     if found is None:
-        _refuse(f"has a % in its {part} that begins no character of UTF-8; write %25 for the sign itself")
+        _refuse(f"has a % in its {part} that does not begin a UTF-8 character; write %25 for the sign itself")
     if not found.isprintable():
-        _refuse(f"has a character in its {part} that nobody types, such as the end of a line; leave it out")
+        _refuse(f"has a character in its {part} that cannot be printed, such as the end of a line; leave it out")
     return found
 
 

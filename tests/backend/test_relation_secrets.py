@@ -74,7 +74,7 @@ def test_what_has_no_password_stays_as_it_is(entry: dict[str, Any]) -> None:
         ({"source": "sql", "url": "sqlite:///{folder}/x.db", "table": "t"}, {"password": CANARY}, "/secrets", "only"),
         (AWAY, {"passwort": CANARY}, "/secrets/passwort", "the only one is password"),
         (AWAY, {"password": ""}, "/secrets/password", "is empty"),
-        (AWAY, {"password": "canary\x00"}, "/secrets/password", "that nobody types"),
+        (AWAY, {"password": "canary\x00"}, "/secrets/password", "that cannot be printed"),
     ],
 )
 @pytest.mark.parametrize("place_of", ["", "/test"])

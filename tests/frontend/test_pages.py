@@ -9,7 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend.app import create_app
+from backend.frontend import is_page
 from backend.settings import Settings
+from tests.processor import seconds_of
 
 INDEX = (
     '<!doctype html><html><head><base href="/"/><meta name="csp-nonce" content="__CSP_NONCE__"/></head>'
@@ -86,6 +88,28 @@ def test_what_is_missing_is_missing_and_no_page(pages: TestClient, address: str)
 def test_nothing_beside_the_build_is_served(pages: TestClient, address: str) -> None:
     answer = pages.get(address)
     assert answer.status_code == 404 and "secret" not in answer.text.replace("secret.txt", "")
+
+
+def test_attack_a_path_of_dots_holds_up_nobody(pages: TestClient) -> None:
+    assert seconds_of(lambda: is_page("/" + "." * 65_000)) < 0.01
+    assert not is_page("/" + "." * 65_000)
+    assert is_page("/" + "." * 65_000 + "/x")
+    assert "csp-nonce" in pages.get("/" + "." * 5_000 + "/x", headers=BROWSER).text
+
+
+@pytest.mark.parametrize("path", ["/%2e%2e/{}", "/x/..%2f..%2f{}", "/%2e%2e%2f{}", "/%2e%2e/%2e%2e/etc/{}", "/%00/{}"])
+def test_attack_nobody_learns_which_files_of_the_machine_exist(pages: TestClient, path: str) -> None:
+    there, missing = (pages.get(path.format(name), headers=BROWSER) for name in ("secret.txt", "secre.txt"))
+    differs = re.compile('"csp-nonce" content=".*?"|"request_id":".*?"|secret?[.]txt')
+    there_text, missing_text = (differs.sub("", one.text) for one in (there, missing))
+    assert (there.status_code, there_text) == (missing.status_code, missing_text)
+
+
+def test_pages_files_and_addresses_of_the_api_are_told_apart() -> None:
+    rule = re.compile(r"/(api|static)(/.*)?|.*\.[^/]*")
+    for path in ("/", "/api", "/api/", "/api/v1/x", "/apis", "/static", "/static/a/b", "/statics/x", "/a.b", "/a.b/c",
+                 "/jobs/x.y", "/jobs/api/x", "//api", "/."):  # fmt: skip
+        assert is_page(path) == (not rule.fullmatch(path)), path
 
 
 def test_links_out_of_the_build_are_not_followed(pages: TestClient, folder: Path) -> None:

@@ -6,7 +6,6 @@ Data and logs live in a temporary folder that goes when HBase is left, unless `k
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ import happybase
 from thriftpy2.thrift import TException
 
 from .maven import jars
-from .process import ServerProcess, free_ports
+from .process import ServerProcess, kept_ports
 
 HERE = Path(__file__).parent
 
@@ -118,10 +117,7 @@ class HbaseServer:
     def ports(self) -> list[int]:
         """Of ZooKeeper, the master, the region server and the gateway."""
         self.home.mkdir(exist_ok=True)
-        if (known := self.home / "ports.json").exists():
-            return list(json.loads(known.read_text()))
-        known.write_text(json.dumps(ports := free_ports(4)))
-        return ports
+        return kept_ports(self.home / "ports.json", 4)
 
     def write_settings(self, **ports: int) -> None:
         settings = self.home / "conf"

@@ -11,6 +11,7 @@ with threads.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -152,6 +153,13 @@ def free_ports(count: int) -> list[int]:
         if port not in ports and is_free(port):
             ports.append(port)
     return ports
+
+
+def kept_ports(file: Path, count: int) -> list[int]:
+    """The ports that `file` names, for servers that come back where they were; `free_ports` when there is no file."""
+    if not file.exists():
+        file.write_text(json.dumps(free_ports(count)))
+    return list(json.loads(file.read_text()))
 
 
 def is_free(port: int) -> bool:

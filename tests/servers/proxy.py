@@ -24,11 +24,12 @@ CHUNK_BYTES = 1 << 16
 class Proxy:
     """Carries connections from `port` to `target_port` of 127.0.0.1 inside the `with` block.
 
-    Args:
-        port: one that is free; any unless given.
+    The methods may be called from any thread, and change open connections as well as later ones. The port stays the
+    same throughout.
 
-    The methods may be called from any thread, and change connections that are open as well as later ones. The port
-    stays the same throughout.
+    Args:
+        target_port: the server's.
+        port: a free one; the proxy finds one unless it is given.
     """
 
     def __init__(self, target_port: int, port: int | None = None) -> None:

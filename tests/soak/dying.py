@@ -1,8 +1,8 @@
-"""A platform of which something dies each minute: `python -m tests.soak.dying --minutes 15 --folder build/soak/dying`.
+"""A platform in which something dies each minute: `python -m tests.soak.dying --minutes 15 --folder build/soak/dying`.
 
 A job on a Spark cluster of two workers, with its state in an object store and its results in HBase, joins streams whose
-rate changes every minute (`load.py`). Once a minute one of `KINDS` is killed. Run with the same folder once more, the
-same platform goes on with the same job, so that several parts make a job of hours. At the end of each part the results
+rate changes every minute (`load.py`). Once a minute one of `KINDS` is killed. Run again with the same folder, the same
+platform goes on with the same job, so several parts make a job of hours. At the end of each part the results
 are compared with DuckDB's join of all files so far, and memory and state must not have grown.
 """
 
@@ -29,7 +29,7 @@ from streamjoin.results.answer import ask
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from tests.servers.hbase import HbaseServer
-from tests.servers.process import comes_true, free_ports
+from tests.servers.process import comes_true, kept_ports
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import BUCKET, ENVIRONMENT, S3
 from tests.servers.spark import SparkCluster
@@ -50,9 +50,9 @@ CONNECTIONS = ("connection to the state", "connection to the results")
 KINDS = ("driver", "executor", "Spark's worker", *CONNECTIONS, *PARTS)
 LOOK_S = 10.0
 ANSWER_S = 2.0
-"""The platform is to answer within it, or does not."""
+"""An answer that takes longer counts as none."""
 CUT_S = 5.0
-"""So long a connection to a store is gone."""
+"""How long a connection to a store is cut."""
 START_S_MAX = 300.0
 DONE_S_MAX = 600.0
 """From the last row until all results are there: what died last has to come back, on a machine that may be busy."""
@@ -141,10 +141,7 @@ class Dying:
 
     def _ports(self) -> list[int]:
         """Stores stay where they are: their addresses are part of what a job knows of its state and results."""
-        if (known := self.folder / "ports.json").exists():
-            return list(json.loads(known.read_text()))
-        known.write_text(json.dumps(ports := free_ports(len(CONNECTIONS))))
-        return ports
+        return kept_ports(self.folder / "ports.json", len(CONNECTIONS))
 
     def _go_on(self, seconds: float, kill_every_s: float) -> None:
         begun_s, look_s, kill_s = time.monotonic(), 0.0, kill_every_s
@@ -167,8 +164,9 @@ class Dying:
         self.restore_s = None
 
     def _look(self, passed_s: float) -> None:
-        ours = [*self.up.left(), *self.cluster.executors()]
-        for executor in self.cluster.executors():  # Python, where units are, is below
+        executors = self.cluster.executors()
+        ours = [*self.up.left(), *executors]
+        for executor in executors:  # Python, where units are, is below
             with suppress(psutil.Error):
                 ours += executor.children(recursive=True)
         memory = memory_of({process.pid: process for process in ours}.values())

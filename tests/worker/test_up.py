@@ -227,7 +227,7 @@ def test_a_part_that_does_not_start_is_shown_with_the_end_of_its_log(settings: S
     up = Up(settings, {"STREAMJOIN_REDIS_URL_FILE": str(tmp_path / "url")})
     assert up.process.wait(UP_S_MAX) == 1
     assert "api ended with" in up.output() and "ends with:" in up.output(), up.output()
-    assert "STREAMJOIN_REDIS_URL is no URL of Redis" in up.output()
+    assert "STREAMJOIN_REDIS_URL is not a URL of Redis" in up.output()
     assert comes_true(lambda: not up.left(), 10), up.left()
 
 

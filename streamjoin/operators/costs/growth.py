@@ -1,7 +1,7 @@
-"""Up to how many slots a layout is worth having: BiStream's and SplitJoin's counts, with measured step times.
+"""How many slots a layout can use: BiStream's and SplitJoin's counts, with measured step times.
 
-Slots are doubled, and batches with them, until each would bring less than half of what one does alone. That is a ratio
-of times of one machine, so it hangs much less on which machine that was than a rate does.
+Slots are doubled, and batches with them, until a slot would bring less than half of what one slot does alone. As a
+ratio of times on one machine, this depends much less on the machine than a rate does.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from streamjoin.operators.costs.slots import Around, Layout, Predicted, StepCosts, predicted
 
 LayoutOf = Callable[[int], Layout]
-"""Slots -> what becomes of a tuple with so many."""
+"""From a number of slots to where tuples go with so many."""
 SHARE_MIN = 0.5
-"""A slot among many is to bring so much of what one alone does, or a layout has stopped scaling."""
+"""The least share of a lone slot's rate that a slot among many has to bring."""
 SLOTS_MAX = 4096
 SLOT_TUPLES = 786_432
-"""Tuples of both streams in a batch for each of its slots, as `MEASURED` was measured with."""
+"""Tuples of both streams per batch and slot, as in the measurement of `MEASURED`."""
 WINDOW_BATCHES = 4
-"""So many batches are live."""
+"""How many batches are live."""
 MEASURED = StepCosts(
     route_ns=148.6, send_ns=46.2, store_ns=0.0, far_store_ns=100.8, probe_ns=46.2, far_probe_ns=69.8, unit_us=3102.1,
 )  # fmt: skip
 MEASURED_AROUND = Around(batch_ms=214.8, tuple_ns=420.6)
-"""With `MEASURED`, what docs/benchmarks.md says under "How joins grow with their slots"."""
+"""Both are from docs/benchmarks.md, "How joins grow with their slots"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def growth(
     around: Around = MEASURED_AROUND,
     slot_tuples: float = SLOT_TUPLES,
 ) -> Growth:
-    """Up to how many slots a layout is worth having. It takes 14 predictions at most."""
+    """How many slots a layout can use. Cost: at most 14 predictions."""
 
     def at(slots: int) -> Predicted:
         tuples = slot_tuples * slots

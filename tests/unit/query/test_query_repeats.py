@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import pyarrow as pa
 import pytest
 
@@ -14,6 +11,7 @@ from streamjoin.plan.expression import Column, Literal, walk
 from streamjoin.plan.types import INT64
 from streamjoin.query import bind_condition
 from streamjoin.query.sizes import Sizes
+from tests.processor import seconds_of
 
 HEAD = "SELECT ONLINE R.k FROM R, S WHERE "
 LARGE = "the query is too large: .* repeat what stands before them"
@@ -29,13 +27,6 @@ def nested(form: str, levels: int, inner: str = "(k = 1)") -> str:
     for _ in range(levels):
         inner = form.format(inner)
     return inner
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """The processor's time for it, in this thread: what other processes do is not counted."""
-    start = time.thread_time()
-    work()
-    return time.thread_time() - start
 
 
 @pytest.mark.timeout(60)

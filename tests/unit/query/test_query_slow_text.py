@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -12,6 +11,7 @@ import pytest
 
 from streamjoin.errors import InputError, QueryError
 from streamjoin.query import bind_condition, parse
+from tests.processor import seconds_of
 
 HEAD = "SELECT ONLINE R.k FROM R, S WHERE "
 TYPES = ("date", "timestamp", "time", "int", "decimal", "varchar", "bool", "struct")
@@ -21,13 +21,6 @@ SLOW = "takes too long to be read; nest fewer calls"
 def nested(word: str, levels: int) -> str:
     """A type's name, called as if it were a function."""
     return f"{word}(" * levels + "1" + ")" * levels
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """The processor's time for it, in this thread: what other processes do is not counted."""
-    start = time.thread_time()
-    work()
-    return time.thread_time() - start
 
 
 @pytest.mark.timeout(60)
