@@ -43,11 +43,11 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_A_RECORD_BATCH),
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "streamjoin.spark.daemon",
-    # One rename a log entry in place of two with checksum files; about 50 ms a batch less.
+    # One rename per log entry instead of two with checksum files.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    # Every look is a call into Python; at 10 ms, as usual, they take a job that waits a twentieth of a core.
+    # Every poll calls into Python: at Spark's 10 ms a job that waits would keep the processor busy.
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
