@@ -49,6 +49,7 @@ class Capabilities:
             relations are sorted.
         adapts: units come and go while the job runs; `in_batch` says which there are.
         routes_by_state: where tuples go follows from what units have before the batch; `in_batch` looks at it.
+        receives_forwarded: what a unit counts as forwarded, another one counts as received.
     """
 
     routes_by: RoutesBy = RoutesBy.IDENTITY
@@ -59,6 +60,7 @@ class Capabilities:
     reads_parts: bool = False
     adapts: bool = False
     routes_by_state: bool = False
+    receives_forwarded: bool = False
 
     @property
     def looks(self) -> bool:

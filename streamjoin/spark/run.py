@@ -18,7 +18,6 @@ from streamjoin.explain.order import ordered
 from streamjoin.explain.reading import predicted
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate.keeping import FOLDED, LATE
-from streamjoin.operators.coordinated import Coordinated
 from streamjoin.operators.reading import measured
 from streamjoin.plan.aggregate import AggregatePlan
 from streamjoin.plan.stages import decided_stages
@@ -191,7 +190,7 @@ def report(bound: Bound, job: Job, progress: Progress, seconds_total: float, pea
     names = bound.plan.names
     arrived = sum(progress.tuples_in)
     seconds = (progress.last_done_s or 0.0) - (progress.first_begun_s or 0.0)
-    received = sum(progress.received.values()) + _handed_on(bound, progress)
+    received = sum(progress.received.values()) + _handed_on(job, progress)
     ordered = [batch for batch in progress.times if "gather" in batch.seconds]
 
     def by_name(counts: Sequence[int]) -> dict[str, int]:
@@ -292,9 +291,11 @@ class LateFiles:
         return self.said
 
 
-def _handed_on(bound: Bound, progress: Progress) -> int:
-    """Tuples that units got from other units, and that those do not count as received."""
-    return 0 if bound.operator == Coordinated.name else progress.forwarded.get("tuples", 0)
+def _handed_on(job: Job, progress: Progress) -> int:
+    """Tuples that units got from other units without counting them as received."""
+    if any(operator.capabilities.receives_forwarded for operator in job.operators):
+        return 0
+    return progress.forwarded.get("tuples", 0)
 
 
 def _imbalance(bound: Bound, job: Job, progress: Progress) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Coordinated(RoundsOperator):
     @property
     def capabilities(self) -> Capabilities:
         """Every result is found in the batch that brought its last part."""
-        return Capabilities(routes_by_state=True)
+        return Capabilities(routes_by_state=True, receives_forwarded=True)
 
     def in_batch(self, look: Callable[[int], UnitState]) -> Operator:
         """See `Operator`: with the routing table that the nodes' states are."""
