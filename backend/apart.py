@@ -173,7 +173,13 @@ def _again(kind: type[Exception], args: tuple[Any, ...], fields: dict[str, Any])
 def _forks() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["backend.looks_ready", "backend.api.relations", "backend.api.streams", "backend.api.drafts"]
+        [
+            "backend.looks_ready",
+            "backend.api.relations",
+            "backend.api.streams",
+            "backend.api.drafts",
+            "streamjoin.query",
+        ]
     )
     return context
 

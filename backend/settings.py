@@ -46,6 +46,9 @@ class Settings(BaseSettings):
         upload_bytes_max: of a file that is sent to the platform.
         uploads_bytes_max, spool_bytes_max: of all files that were sent, and of all rows that were pushed.
         job_slots_max, driver_memory_mib_max: what one job may ask for.
+        streams_max, relations_max, jobs_max: how many of each there may be.
+        streams_of_one_max, relations_of_one_max, jobs_of_one_max: of one user who is no admin; half of them unless set.
+        job_revisions_max: earlier versions that are kept of each job.
         own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
         events_days, audit_days: how long it is kept what jobs did by themselves, and what people did or were refused.
@@ -106,7 +109,13 @@ class Settings(BaseSettings):
     driver_memory_mib_max: int = Field(default=16 << 10, ge=480)
     driver_memory_mib: int = Field(default=1024, ge=480)
     warm_drivers: int = Field(default=1, ge=0, le=100)
+    streams_max: int = Field(default=10_000, ge=1)
+    relations_max: int = Field(default=10_000, ge=1)
     jobs_max: int = Field(default=100, ge=1)
+    streams_of_one_max: int | None = Field(default=None, ge=1)
+    relations_of_one_max: int | None = Field(default=None, ge=1)
+    jobs_of_one_max: int | None = Field(default=None, ge=1)
+    job_revisions_max: int = Field(default=200, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)
     upload_bytes_max: int = Field(default=64 << 20, ge=1)
     uploads_bytes_max: int = Field(default=4 << 30, ge=1)

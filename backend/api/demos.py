@@ -51,7 +51,7 @@ def list_demos(context: InContext, actor: Viewer) -> list[DemoOut]:
 def start_demo(context: InContext, actor: Operator, name: str, response: Response) -> JobOut:
     """Register what a demo joins, create its job, and start it; what is there already is taken as it is."""
     demo = _demo(name)
-    there = _registered(context)
+    there = _registered(context, demo)
     with context.catalog.read() as session:
         job_id = session.scalar(select(Job.id).where(Job.name == _job_name(name)))
     if job_id is not None:  # nothing that it uses can have been removed
@@ -69,7 +69,7 @@ def start_demo(context: InContext, actor: Operator, name: str, response: Respons
         with _never_mind("name_taken"):
             create_job(context, actor, JobIn(name=_job_name(name), **demo.job), response)
     except Problem:
-        if _registered(context) >= {*demo.streams, *demo.relations}:
+        if _registered(context, demo) >= {*demo.streams, *demo.relations}:
             raise
         raise Problem("conflict.demo_removed", f"somebody removed {name} while it started; start it again") from None
     return start_job(context, actor, _job_name(name))
@@ -100,10 +100,14 @@ def _shape(name: str, demo: Demo, job: Job | None) -> DemoOut:
     )
 
 
-def _registered(context: InContext) -> set[str]:
-    """The names of all streams and relations."""
+def _registered(context: InContext, demo: Demo) -> set[str]:
+    """Which of a demo's streams and relations there are."""
     with context.catalog.read() as session:
-        return {known for table in (Stream, Relation) for known in session.scalars(select(table.name))}
+        return {
+            known
+            for table, names in ((Stream, demo.streams), (Relation, demo.relations))
+            for known in session.scalars(select(table.name).where(table.name.in_(names)))
+        }
 
 
 def _demo(name: str) -> Demo:

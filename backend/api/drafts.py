@@ -7,15 +7,16 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from backend.apart import bounded, looks_of
+from backend.apart import bounded
 from backend.api.job_shapes import Draft, spec_of
-from backend.auth.actor import Viewer
+from backend.auth.actor import Actor, Viewer
 from backend.catalog.jobspec import JobSpec
 from backend.columns import Column, columns_of
-from backend.context import InContext
+from backend.context import Context, InContext
 from backend.jobs import service
 from backend.jobs.inputs import Inputs
 from backend.jobs.previews import PreviewOut, previewed
+from backend.jobs.reading import names_of, where_it_fits
 from backend.jobs.secrets import Secrets, secrets_of
 from backend.problems import Place, Problem
 from backend.settings import Settings
@@ -50,14 +51,17 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
     A draft is of no job yet: whether a job that has begun may become it, `POST /jobs/{id}/diff` tells.
     """
     try:
-        with context.catalog.read() as session:
-            spec = spec_of(body)
-            inputs = service.entries(session, spec, body.streams)
-            secrets = secrets_of(context.settings, session, inputs)
-        with looks_of(actor.id):
-            bound = service.bound_draft(context.settings, spec, inputs, secrets)
+        spec = spec_of(body)
+        inputs, secrets = _read(context, actor, spec, body)
+        return where_it_fits(actor.id, spec, _validated, context.settings, spec, inputs, secrets)
     except (StreamJoinError, Problem) as wrong:
+        if isinstance(wrong, Problem) and wrong.can_retry:  # nothing has been found wrong with the draft
+            raise
         return Diagnostics(valid=False, diagnostics=service.diagnose(wrong), columns=[], summary=None)
+
+
+def _validated(settings: Settings, spec: JobSpec, inputs: Inputs, secrets: Secrets) -> Diagnostics:
+    bound = service.bound_draft(settings, spec, inputs, secrets)
     return Diagnostics(valid=True, diagnostics=[], columns=_columns(bound), summary=summary(bound))
 
 
@@ -65,9 +69,7 @@ def validate_job(context: InContext, actor: Viewer, body: Draft) -> Diagnostics:
 def explain_job(context: InContext, actor: Viewer, body: Draft) -> Explanation:
     """Show how a query would run, and what every operator would cost, from a sample of the streams."""
     spec = spec_of(body)
-    with context.catalog.read() as session:
-        inputs = service.entries(session, spec, body.streams)
-        secrets = secrets_of(context.settings, session, inputs)
+    inputs, secrets = _read(context, actor, spec, body)
     return bounded(actor.id, _explained, context.settings, spec, inputs, secrets)
 
 
@@ -84,10 +86,16 @@ def preview_job(context: InContext, actor: Viewer, body: Draft) -> PreviewOut:
     Samples, time and the answer are bounded, and so are previews side by side: one too many answers 429.
     """
     spec = spec_of(body)
-    with context.catalog.read() as session:
-        inputs = service.entries(session, spec, body.streams)
-        secrets = secrets_of(context.settings, session, inputs)
+    inputs, secrets = _read(context, actor, spec, body)
     return previewed(context, spec, inputs, secrets, actor.id)
+
+
+def _read(context: Context, actor: Actor, spec: JobSpec, body: Draft) -> tuple[Inputs, Secrets]:
+    """What a draft reads, as it is registered now."""
+    named = names_of(actor.id, spec)
+    with context.catalog.read() as session:
+        inputs = service.entries(session, named, body.streams)
+        return inputs, secrets_of(context.settings, session, inputs)
 
 
 def _columns(bound: Bound) -> list[Column]:

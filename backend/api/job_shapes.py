@@ -17,6 +17,7 @@ from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
 from backend.jobs.change import Change
 from backend.jobs.joinfile import check_spec
+from backend.jobs.limits import check_texts
 from streamjoin.settings.values import SLOTS_MAX
 from streamjoin.sources.credentials import MASK, SECRET_SETTINGS
 
@@ -215,9 +216,11 @@ def spec_of(body: Draft) -> JobSpec:
     """What a job of this draft is to be.
 
     Raises:
-        Problem: a section is wrong.
+        InputError: a section is wrong.
+        Problem: its texts together are too long.
     """
     spec = JobSpec.of(body.model_dump(include=set(SECTIONS), exclude_none=True))
+    check_texts(spec)
     check_spec(spec)
     return spec
 

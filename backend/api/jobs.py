@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.apart import looks_of
 from backend.api.dropped import dropped_by
 from backend.api.filters import OfPhase, Owner, Since, in_phase, narrowed
 from backend.api.job_shapes import (
@@ -28,6 +27,7 @@ from backend.api.job_shapes import (
     ran,
     spec_of,
 )
+from backend.api.room import check_room
 from backend.api.shapes import (
     IfMatch,
     Limit,
@@ -51,8 +51,9 @@ from backend.jobs import service
 from backend.jobs.change import Change, diff, queries_anew, starts_anew
 from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
-from backend.jobs.joinfile import check_spec, with_store
-from backend.jobs.limits import check_limits
+from backend.jobs.joinfile import check_spec
+from backend.jobs.limits import check_limits, check_texts
+from backend.jobs.reading import names_of, where_it_fits
 from backend.jobs.secrets import secrets_of
 from backend.problems import Place, Problem
 from streamjoin.errors import QueriesStayError, StreamJoinError
@@ -100,14 +101,12 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
 def _created(context: Context, actor: Actor, body: JobIn) -> Job | None:
     """Create a job over what is registered; None where that was changed since, so that it has to be looked at anew."""
     spec = spec_of(body)
+    named = names_of(actor.id, spec)
     with context.catalog.read() as session:
-        inputs = service.entries(session, spec, body.streams)
+        inputs = service.entries(session, named, body.streams)
         check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
-        if session.scalars(select(func.count()).select_from(Job)).one() >= context.settings.jobs_max:
-            raise Problem(
-                "conflict.too_many_jobs", f"there are {context.settings.jobs_max} jobs already; delete one first"
-            )
+        check_room(context.settings, session, Job, actor)  # before its query is bound
     at_us = now_us()
     job = Job(
         id=new_id("job"), name=body.name, owner_id=actor.id, version=1, spec=spec,
@@ -115,14 +114,13 @@ def _created(context: Context, actor: Actor, body: JobIn) -> Job | None:
         wanted=lifecycle.STOPPED, wanted_since_us=at_us, observed=lifecycle.STOPPED, observed_since_us=at_us,
         generation=0, failures=0, restart_version=0, incarnation=0, created_at_us=at_us, updated_at_us=at_us,
     )  # fmt: skip
-    with looks_of(actor.id):
-        job.spec = with_store(context.settings, job, secrets)
-        service.bound_job(context.settings, job, secrets)
+    job.spec = where_it_fits(actor.id, spec, service.spec_of_new, context.settings, job, secrets)
     try:
         with context.catalog.begin() as session:
             # Whoever removes one of them meanwhile sees this job, or this sees that it is gone.
-            if service.entries(session, spec, body.streams, held=True) != inputs:
+            if service.entries(session, named, body.streams, held=True) != inputs:
                 return None
+            check_room(context.settings, session, Job, actor, held=True)
             session.add(job)
             session.flush()
             record(session, "job.created", f"job {body.name} was created", job_id=job.id, actor_id=actor.id)
@@ -180,12 +178,14 @@ class _Changed:
     """A job as it was seen, what it is to be, and what differs.
 
     Args:
+        named: what its queries name, where the change may let it read something else.
         anew: whether it begins without its state then, if it has any.
         could_go_on: looks whether its state would do; None where nobody can look at it from here.
     """
 
     job: Job
     spec: JobSpec
+    named: Mapping[str, str]
     inputs: Inputs
     changes: list[Change]
     anew: bool
@@ -201,7 +201,7 @@ def _change_seen(
         may_change(actor, job.owner_id)
         check_version(if_match, job, f"job {job.name}")
         spec, inputs = found.spec, found.inputs
-        if job.version != found.job.version or _definition(session, job, body, held=True) != (spec, inputs):
+        if job.version != found.job.version or _inputs(session, job, body, found.named, held=True) != inputs:
             return None
         has_begun = job.generation > 0
         anew = has_begun and found.anew
@@ -210,7 +210,9 @@ def _change_seen(
             why = next((f": {item.reason}" for item in found.changes if item.reason), "")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
-        service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
+        service.change(
+            session, job, spec, inputs, anew=anew, actor_id=actor.id, kept=context.settings.job_revisions_max
+        )
         known = ran(session, [job])
     return job_shape(job, known)
 
@@ -270,7 +272,8 @@ def rescale_job(context: InContext, actor: Operator, id: str, body: Rescale, if_
     check_limits(context.settings, body.slots, 0)
 
     def rescale(session: Session, job: Job) -> None:
-        service.change(session, job, job.spec.with_slots(body.slots), inputs_of(job), anew=False, actor_id=actor.id)
+        spec, kept = job.spec.with_slots(body.slots), context.settings.job_revisions_max
+        service.change(session, job, spec, inputs_of(job), anew=False, actor_id=actor.id, kept=kept)
 
     return _act(context, actor, id, if_match, rescale)
 
@@ -280,7 +283,13 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
     with context.catalog.read() as session:
         job = service.find_job(session, id)
         service.check_stays(job)
-        spec, inputs = _definition(session, job, body)
+    spec = job.spec.changed(body.model_dump(include=set(SECTIONS), exclude_none=True))
+    check_texts(spec, job.spec)
+    check_spec(spec)
+    # Outside of a transaction: long queries take a while.
+    named = names_of(actor.id, spec) if _reads_anew(body) else {}
+    with context.catalog.read() as session:
+        inputs = _inputs(session, job, body, named)
         if inputs != inputs_of(job):
             check_sent(session, context.settings, inputs)
         secrets = secrets_of(context.settings, session, inputs)
@@ -296,15 +305,18 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
             id=job.id, spec=spec, streams=inputs.streams, relations=inputs.relations,
             incarnation=job.incarnation + anew,
         )  # fmt: skip
-        with looks_of(actor.id):
-            service.bound_job(context.settings, draft, secrets, elsewhere=host is not None and not anew)
+        where_it_fits(
+            actor.id, spec, service.check_job, context.settings, draft, secrets,
+            elsewhere=host is not None and not anew,
+        )  # fmt: skip
 
     # A job that its driver refused as it is has no other change to agree to.
     if body.start_anew and not changes and job.phase == lifecycle.FAILED:
         bind(anew=True)
         return _Changed(
-            job, spec, inputs, changes, True, lambda: None if host is not None else _fits(partial(bind, anew=False))
-        )
+            job, spec, named, inputs, changes, True,
+            lambda: None if host is not None else _fits(partial(bind, anew=False)),
+        )  # fmt: skip
     try:
         bind(anew=starts_anew(changes))
     except QueriesStayError as stays:
@@ -312,7 +324,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         bind(anew=starts_anew(changes))
     anew = starts_anew(changes)
     unknown = host is not None and anew and not surely_anew
-    return _Changed(job, spec, inputs, changes, anew, lambda: None if unknown else not anew)
+    return _Changed(job, spec, named, inputs, changes, anew, lambda: None if unknown else not anew)
 
 
 def _fits(bind: Callable[[], None]) -> bool:
@@ -324,16 +336,23 @@ def _fits(bind: Callable[[], None]) -> bool:
     return True
 
 
-def _definition(session: Session, job: Job, body: JobChange, *, held: bool = False) -> tuple[JobSpec, Inputs]:
-    spec = job.spec.changed(body.model_dump(include=set(SECTIONS), exclude_none=True))
-    check_spec(spec)
+def _reads_anew(body: JobChange) -> bool:
+    """Whether a job may read something else after a change."""
+    return body.refresh_streams or body.query is not None or body.queries is not None
+
+
+def _inputs(session: Session, job: Job, body: JobChange, named: Mapping[str, str], *, held: bool = False) -> Inputs:
+    """What a job is to read.
+
+    Args:
+        named: by its queries, where it may read something else then.
+    """
+    if not _reads_anew(body):
+        return inputs_of(job)
+    found = service.entries(session, named, None, held=held)
     if body.refresh_streams:
-        return spec, service.entries(session, spec, None, held=held)
-    if body.query is not None:
-        return spec, service.entries(session, spec, None, held=held).as_in(inputs_of(job))
-    if body.queries is not None:
-        return spec, inputs_of(job).and_those(service.entries(session, spec, None, held=held))
-    return spec, inputs_of(job)
+        return found
+    return found.as_in(inputs_of(job)) if body.query is not None else inputs_of(job).and_those(found)
 
 
 def _act(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from backend.api.room import check_room
 from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
 from backend.auth import kafka_secrets
 from backend.auth.actor import Actor, may_change
@@ -108,10 +109,11 @@ class Registry(Generic[Row]):
         """Register one.
 
         Raises:
-            Problem: its name is taken, or the upload that it reads is gone.
+            Problem: its name is taken, the upload that it reads is gone, or there are as many as may be.
         """
         with context.catalog.begin() as session:
             check_free(session, row.name)
+            check_room(context.settings, session, self.table, actor, held=True)
             _check_upload_stays(context, session, row)
             session.add(row)
             record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)

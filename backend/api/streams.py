@@ -121,7 +121,11 @@ def create_stream(context: InContext, actor: Operator, body: StreamIn, response:
         id=id, name=body.name, owner_id=actor.id, spec=spec, version=1,
         secrets=STREAMS.sealed(context.settings, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
     )  # fmt: skip
-    STREAMS.add(context, actor, stream, response)
+    try:
+        STREAMS.add(context, actor, stream, response)
+    except Problem:
+        spool.remove(spool.folder_of(context.settings.data, id))  # a push stream's is there already
+        raise
     return _shape(stream)
 
 

@@ -151,13 +151,23 @@ def result_spec(settings: Settings, job: models.Job) -> StoreSpec:
     return store_spec(file.of(OWN) if file.queries else file)
 
 
-def with_store(settings: Settings, job: models.Job, secrets: Secrets) -> JobSpec:
-    """The spec of a new job with its store named: it stays there, whatever the platform is set to later.
+def first_store(settings: Settings, spec: JobSpec) -> tuple[str, bool]:
+    """The store that a new job is bound with, and whether its query, once bound, says which one it has in the end."""
+    wanted = spec.store or settings.result_store
+    if wanted != "auto":
+        return wanted, False
+    return ("cassandra" if settings.cassandra_hosts else "hbase"), True
+
+
+def with_store_for(settings: Settings, spec: JobSpec, bound: Bound) -> JobSpec:
+    """The spec of a new job with the store that suits it: it stays there, whatever the platform is set to later.
 
     Raises:
-        InputError: the query is wrong; the message names the place.
+        InputError: this platform has no such store.
     """
-    return job.spec.with_store(_store_kind(settings, job.spec, inputs_of(job), job.id, secrets))
+    kind = _suiting(bound)
+    _store(settings, kind)
+    return spec.with_store(kind)
 
 
 def _parse(
@@ -220,9 +230,12 @@ def _store_kind(settings: Settings, spec: JobSpec, inputs: Inputs, job_id: str, 
     wanted = spec.store or settings.result_store
     if wanted != "auto":
         return wanted
+    return _suiting(bound_apart(_parse(settings, job_id, spec, inputs, secrets, None)))
+
+
+def _suiting(bound: Bound) -> str:
     # Of several queries its own one stands first.
-    plan = bound_apart(_parse(settings, job_id, spec, inputs, secrets, None)).plan.parts[0].plan
-    return "cassandra" if plan.predicate.equalities else "hbase"
+    return "cassandra" if bound.plan.parts[0].plan.predicate.equalities else "hbase"
 
 
 def _store(settings: Settings, kind: str) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
@@ -15,13 +15,21 @@ from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job, JobRevision, Registered, Relation, Stream
 from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
-from backend.jobs.joinfile import bound_apart, check_places, check_store, draft_file, join_file
+from backend.jobs.joinfile import (
+    bound_apart,
+    check_places,
+    check_store,
+    draft_file,
+    first_store,
+    join_file,
+    with_store_for,
+)
 from backend.jobs.limits import check_limits
 from backend.jobs.secrets import Secrets
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
-from streamjoin.errors import QueryError, StreamJoinError, UnsupportedError
+from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
 
@@ -37,17 +45,16 @@ def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
     return by_id_or_name(session, Job, id_or_name, "job", held=held)
 
 
-def entries(session: Session, spec: JobSpec, given: Sequence[str] | None, *, held: bool = False) -> Inputs:
+def entries(session: Session, named: Mapping[str, str], given: Sequence[str] | None, *, held: bool = False) -> Inputs:
     """The entries of the streams and relations of a job's queries, as they are registered now.
 
     Args:
+        named: what the queries name; see `reading.names_of`.
         given: names of streams; None for those that the queries name.
         held: nobody changes or removes them until this transaction, which may write, ends.
     Raises:
-        QueryError: a query cannot be read.
         Problem: a stream is not registered.
     """
-    named = _named(spec)
     relations = _registered(session, Relation, named, held)
     wanted = list(given) if given is not None else [name for name in named if name.lower() not in relations]
     streams = _registered(session, Stream, wanted, held)
@@ -62,22 +69,6 @@ def entries(session: Session, spec: JobSpec, given: Sequence[str] | None, *, hel
             raise Problem("invalid.unknown_stream", detail, errors=[place])
     return Inputs({streams[name.lower()].name: streams[name.lower()].spec for name in wanted},
                   {row.name: row.spec for row in relations.values()})  # fmt: skip
-
-
-def _named(spec: JobSpec) -> dict[str, str]:
-    """What the queries of a job read, by name, with the field of the first one that names it."""
-    from streamjoin.query import parse
-
-    named: dict[str, str] = {}
-    texts = {"query": spec.query, **{f"queries.{name}.query": one["query"] for name, one in spec.queries.items()}}
-    for field, text in texts.items():
-        try:
-            for name in parse(text).streams:
-                named.setdefault(name, field)
-        except QueryError as wrong:
-            wrong.place = field
-            raise
-    return named
 
 
 Row = TypeVar("Row", bound=Registered)
@@ -139,6 +130,30 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
     return bound
 
 
+def spec_of_new(settings: Settings, job: Job, secrets: Secrets) -> JobSpec:
+    """Bind a job that is to be created, once, and name the store of its results.
+
+    Args:
+        job: its spec is changed, too.
+        secrets: see `inputs.secrets_of`.
+    Raises:
+        InputError, Problem: as `bound_job` does.
+    """
+    store, is_open = first_store(settings, job.spec)
+    job.spec = job.spec.with_store(store)
+    bound = bound_job(settings, job, secrets)
+    return with_store_for(settings, job.spec, bound) if is_open else job.spec
+
+
+def check_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool = False) -> None:
+    """Refuse a job that `bound_job` refuses; it gives nothing, so that it can be called in a process apart.
+
+    Raises:
+        InputError, Problem: as `bound_job` does.
+    """
+    bound_job(settings, job, secrets, elsewhere=elsewhere)
+
+
 def diagnose(error: StreamJoinError | Problem) -> list[Place]:
     """A mistake as diagnostics for an editor."""
     if isinstance(error, Problem):
@@ -183,10 +198,12 @@ def ask_restart(job: Job) -> None:
 
 def change(
     session: Session, job: Job, spec: JobSpec, inputs: Inputs, *, anew: bool,
-    actor_id: str | None,
+    actor_id: str | None, kept: int,
 ) -> list[Change]:  # fmt: skip
     """Give a job another definition, as a new version; a running job restarts with it at a batch boundary.
 
+    Args:
+        kept: so many earlier versions, the newest of them.
     Raises:
         Problem: the job is being deleted.
     """
@@ -194,6 +211,8 @@ def change(
     changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
     session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
                             relations=job.relations))  # fmt: skip
+    too_old = JobRevision.version <= job.version - kept
+    session.execute(delete(JobRevision).where(JobRevision.job_id == job.id, too_old))
     job.spec, job.streams, job.relations = spec, dict(inputs.streams), dict(inputs.relations)
     ask_restart(job)
     job.version += 1

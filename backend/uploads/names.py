@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -34,7 +33,7 @@ def check_name(name: str, *, wild: str = "") -> str:
     Raises:
         InputError: it may not be called so.
     """
-    name = _composed(name)
+    name = composed(name)
     if not name or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
         raise InputError(f"is a file's name, of {NAME_BYTES_MAX} bytes at most", field="name")
     other = next((mark for mark in name if not (mark.isalnum() or mark in _MARKS + wild)), None)
@@ -77,12 +76,6 @@ def resolved(settings: Settings, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**entry, "path": str(path_of(settings, path))} if is_upload(path) else dict(entry)
 
 
-def reads(entry: Mapping[str, Any], name: str) -> bool:
-    """Whether an entry of a join file reads an upload."""
-    path = entry.get("path")
-    return is_upload(path) and fnmatchcase(_composed(name), _composed(path.removeprefix(PREFIX)))
-
-
-def _composed(name: str) -> str:
-    """With each letter and its accents as one character: some systems write them as several, and mean the same."""
+def composed(name: str) -> str:
+    """A name with each letter and its accents as one character: some systems write them as several."""
     return unicodedata.normalize("NFC", name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import defaultdict
+from fnmatch import fnmatchcase
 
-from sqlalchemy import func, select
+from sqlalchemy import Text, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
 from backend.catalog.models import Job, Relation, Stream
-from backend.uploads.names import is_upload, reads
+from backend.uploads.names import PREFIX, WILDCARDS, composed, is_upload
 
 _LOCK = 7310571484
 
@@ -24,22 +24,37 @@ def hold(session: Session) -> None:
 class Readers:
     """All that read uploads at this moment.
 
-    Cost: reads the entries of all streams, relations and jobs.
+    Cost: the catalog looks through all streams, relations and jobs, and sends what reads uploads: of a stream or
+    relation its name and path, of a job what it reads.
     """
 
     def __init__(self, session: Session) -> None:
-        self._entries: list[tuple[str, Mapping[str, Any]]] = []
+        self._named: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._patterns: list[tuple[int, str, str]] = []
+        self._count = 0
         for what, table in (("stream", Stream), ("relation", Relation)):
-            for row in session.scalars(select(table).order_by(table.name)):
-                self._add(f"{what} {row.name}", row.spec)
-        for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED).order_by(Job.name)):
-            for entry in (*job.streams.values(), *job.relations.values()):
-                self._add(f"job {job.name}", entry)
+            path = table.spec["path"].as_string()
+            found = select(table.name, path).where(path.startswith(PREFIX, autoescape=True)).order_by(table.name)
+            for name, read in session.execute(found):
+                self._add(f"{what} {name}", read)
+        may_read = or_(*(cast(of, Text).contains(f'"{PREFIX}', autoescape=True) for of in (Job.streams, Job.relations)))
+        jobs = select(Job.name, Job.streams, Job.relations).where(Job.wanted != lifecycle.DELETED, may_read)
+        for name, streams, relations in session.execute(jobs.order_by(Job.name)):
+            for entry in (*streams.values(), *relations.values()):
+                self._add(f"job {name}", entry.get("path"))
 
-    def _add(self, who: str, entry: Mapping[str, Any]) -> None:
-        if is_upload(entry.get("path")):
-            self._entries.append((who, entry))
+    def _add(self, who: str, path: object) -> None:
+        if not is_upload(path):
+            return
+        self._count += 1
+        read = composed(path.removeprefix(PREFIX))
+        if any(mark in read for mark in WILDCARDS):
+            self._patterns.append((self._count, who, read))
+        else:
+            self._named[read].append((self._count, who))
 
     def of(self, name: str) -> list[str]:
         """Those of one upload, such as `stream orders`."""
-        return list(dict.fromkeys(who for who, entry in self._entries if reads(entry, name)))
+        name = composed(name)
+        matching = [(place, who) for place, who, pattern in self._patterns if fnmatchcase(name, pattern)]
+        return list(dict.fromkeys(who for _, who in sorted([*self._named.get(name, ()), *matching])))

@@ -119,6 +119,7 @@ asking("not_allowed", "POST", "/streams/test", json={"spec": {"source": "csv", "
 asking("bad_place", "POST", "/streams/test", json={"spec": {"source": "csv", "path": CANARY, "time": "ts"}})
 asking("secret_in_spec", "POST", "/streams", json={"name": "t", "spec": SHOWN})
 asking("over_limit", "POST", "/jobs", json={"name": CANARY, "query": QUERY, "run": {"slots": SLOTS_MAX + 1}})
+asking("texts_too_large", "POST", "/jobs", json={"name": CANARY, "query": QUERY, "results": {"where": CANARY * 3300}})
 asking("body_too_large", "POST", "/queries", content=CANARY.encode() * TEXT_BYTES_MAX)
 asking("upload_too_large", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOAD_BYTES_MAX + 1))
 asking("space_used_up", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOADS_BYTES_MAX + 1))
@@ -201,6 +202,26 @@ def _(world: World) -> tuple[int, str]:
 def _(world: World) -> tuple[int, str]:
     world.patch.setitem(world.context.shared, previews._SHARED, [world.people["operator"].id])
     return world.ask("POST", "/jobs/preview", json={"query": QUERY})
+
+
+@provokes("too_many_streams")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "streams_max", 0)
+    return world.ask("POST", "/streams", json={"name": CANARY.replace("-", "_"), "spec": GENERATED})
+
+
+@provokes("too_many_relations")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "relations_max", 0)
+    (world.folder / "there.csv").write_text("ts\n1\n")
+    spec = {"source": "csv", "path": f"{world.folder}/there.csv"}
+    return world.ask("POST", "/relations", json={"name": CANARY.replace("-", "_"), "spec": spec})
+
+
+@provokes("too_many_jobs")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "jobs_max", 0)
+    return world.ask("POST", "/jobs", json={"name": CANARY, "query": QUERY})
 
 
 @provokes("too_many_answers")

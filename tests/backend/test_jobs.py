@@ -17,7 +17,7 @@ from backend.catalog.models import Job, Lease
 from backend.context import Context
 from backend.jobs import service
 from backend.jobs.change import ANEW, KEEPS, diff
-from backend.jobs.joinfile import join_file, with_store
+from backend.jobs.joinfile import join_file
 from backend.settings import Settings
 from streamjoin.errors import InputError
 from streamjoin.spec.prepare import bind
@@ -631,8 +631,8 @@ def test_results_go_where_the_kind_of_query_wants_them(app: FastAPI, api: TestCl
     assert changed.json()["results"] == {"store": "sqlite", "retain": "1h"}
     job.spec = replace(job.spec, results={})
     assert join_file(both, job, {}).results.store == "cassandra"
-    assert with_store(both, job, {}).results == {"store": "cassandra"}
-    job.spec = replace(job.spec, query=QUERY.replace("auctions.id = bids.auction AND ", ""))
+    assert service.spec_of_new(both, job, {}).results == {"store": "cassandra"}
+    job.spec = replace(job.spec, query=QUERY.replace("auctions.id = bids.auction AND ", ""), results={})
     assert join_file(both, job, {}).results.store == "hbase"
     job.spec = job.spec.with_store("nowhere")
     with pytest.raises(InputError, match="sqlite"):

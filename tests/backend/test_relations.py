@@ -23,6 +23,7 @@ from backend.jobs import service
 from backend.jobs.change import ANEW, diff
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import draft_file, join_file
+from backend.jobs.reading import names_of
 from backend.problems import Problem
 from backend.settings import Settings
 from streamjoin.relations.history import History, Reading
@@ -326,7 +327,7 @@ def test_a_job_s_join_file_has_the_relations_that_its_query_names(
     registered()
     registered("unused")
     with app.state.context.catalog.read() as session:
-        inputs = service.entries(session, JobSpec(SEMI_STREAM), None)
+        inputs = service.entries(session, names_of(None, JobSpec(SEMI_STREAM)), None)
     assert inputs == Inputs({"bids": BIDS}, {"customers": spec})
     file = draft_file(settings, JobSpec(SEMI_STREAM), inputs, {})
     assert {name: relation.path for name, relation in file.relations.items()} == {"customers": spec["path"]}
@@ -370,7 +371,7 @@ def test_a_change_of_a_job_takes_relations_over_when_it_is_asked_to(
     with app.state.context.catalog.begin() as session:
         job = service.find_job(session, "j")
         service.change(session, job, replace(job.spec, query=SEMI_STREAM), Inputs(job.streams, {"customers": old}),
-                       anew=True, actor_id=None)  # fmt: skip
+                       anew=True, actor_id=None, kept=10)  # fmt: skip
         assert inputs_of(job) == Inputs({"bids": BIDS}, {"customers": old})
 
     def fields(change: dict[str, Any]) -> list[str]:
