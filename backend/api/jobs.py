@@ -52,7 +52,7 @@ from backend.jobs.change import Change, diff, queries_anew, starts_anew
 from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec, with_store
-from backend.jobs.limits import check_limits
+from backend.jobs.limits import check_limits, within_share
 from backend.jobs.secrets import secrets_of
 from backend.problems import Place, Problem
 from streamjoin.errors import QueriesStayError, StreamJoinError
@@ -127,7 +127,8 @@ def _created(context: Context, actor: Actor, body: JobIn) -> Job | None:
             session.flush()
             record(session, "job.created", f"job {body.name} was created", job_id=job.id, actor_id=actor.id)
             if body.start:
-                service.want(session, job, lifecycle.RUNNING, actor.id)
+                with within_share(context.settings, session, job):
+                    service.want(session, job, lifecycle.RUNNING, actor.id)
     except IntegrityError:
         raise Problem(
             "conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name'
@@ -210,7 +211,8 @@ def _change_seen(
             why = next((f": {item.reason}" for item in found.changes if item.reason), "")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
-        service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
+        with within_share(context.settings, session, job):
+            service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id)
         known = ran(session, [job])
     return job_shape(job, known)
 
@@ -344,6 +346,7 @@ def _act(
         job = service.find_job(session, id, held=True)
         may_change(actor, job.owner_id)
         check_version_if_given(if_match, job, f"job {job.name}")
-        act(session, job)
+        with within_share(context.settings, session, job):
+            act(session, job)
         known = ran(session, [job])
     return job_shape(job, known)
