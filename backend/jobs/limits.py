@@ -80,8 +80,8 @@ def _check_share(
             raise Problem(
                 "conflict.jobs_share_used_up",
                 f"job {job.name} needs {asked:,} {what}, its owner's other jobs have {used:,}, and {most:,} is the "
-                "limit for one user; stop one of those, which counts until it has ended, or ask the platform's owner "
-                f"to raise STREAMJOIN_{setting}",
+                "limit for one user; stop one of those, which counts until it has ended, let this one have less, or "
+                f"ask the platform's owner to raise STREAMJOIN_{setting}",
                 hint=f"the memory of a job is its driver_memory and {JOB_MIB} MiB beside it",
                 params={"limit": most, "used": used, "asked": asked},
             )

@@ -197,7 +197,9 @@ def test_where_nobody_logs_in_there_are_no_shares(settings: Settings) -> None:
         own.stream("kim", "clicks")
         for name in ("a", "b"):
             own.stream("kim", name, GENERATED)
+        assert own.job("kim", "runs", slots=6).status_code == 201
         assert own.job("kim", "kims", start=False, slots=6).status_code == 201
+        assert said(own.ask("kim", "POST", "/jobs/kims/start")) == JOBS
         settings.auth = "off"
         with TestClient(create_app(settings), base_url="http://127.0.0.1") as api:
             assert api.post("/api/v1/uploads?name=a.csv", content=b"x" * 1900).status_code == 201
