@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -12,7 +11,6 @@ from starlette.requests import HTTPConnection
 
 from backend.catalog.database import Catalog
 from backend.settings import Settings
-from backend.space import Space
 
 
 @dataclass(slots=True)
@@ -41,15 +39,6 @@ class Context:
     catalog: Catalog
     shared: dict[str, Any] = field(default_factory=dict)
     ending: Ending = field(default_factory=Ending)
-
-    def space(self, folder: Path, setting: str) -> Space:
-        """How much a folder that people fill may hold, by the name of its setting."""
-        found = self.shared.get(setting)
-        if found is None:
-            made = Space(folder, getattr(self.settings, setting), f"STREAMJOIN_{setting.upper()}")
-            found = self.shared.setdefault(setting, made)
-        assert isinstance(found, Space)
-        return found
 
 
 def context_of(connection: HTTPConnection) -> Context:

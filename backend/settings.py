@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from streamjoin.errors import InputError
 from streamjoin.loopback import is_loopback
+from streamjoin.machine import memory_bytes
 from streamjoin.settings.mistakes import first_error
 from streamjoin.settings.text import read_yaml
 from streamjoin.spec.cluster import LOCAL, ClusterFile, check_cluster, parse_host, parse_master
@@ -45,10 +46,13 @@ class Settings(BaseSettings):
         allowed_paths: folders that file streams may read; `auth.folders` has the rules.
         upload_bytes_max: of a file that is sent to the platform.
         uploads_bytes_max, spool_bytes_max: of all files that were sent, and of all rows that were pushed.
+        user_uploads_bytes_max, user_spool_bytes_max: of those of one user; half of all unless set.
         job_slots_max, driver_memory_mib_max: what one job may ask for.
         streams_max, relations_max, jobs_max: how many of each there may be.
-        streams_of_one_max, relations_of_one_max, jobs_of_one_max: of one user who is no admin; half of them unless set.
+        user_streams_max, user_relations_max, user_jobs_max: of those of one user; half of all unless set.
         job_revisions_max: earlier versions that are kept of each job.
+        user_job_slots_max, user_job_memory_mib_max: what the running jobs of one user may have together; as many slots
+            as one job may ask for unless set, and half of this machine's memory.
         own_paths: such folders too, but for what is hidden in them; `streamjoin up` sets them where nobody logs in.
         trusted_proxies: addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
         events_days, audit_days: how long it is kept what jobs did by themselves, and what people did or were refused.
@@ -112,14 +116,18 @@ class Settings(BaseSettings):
     streams_max: int = Field(default=10_000, ge=1)
     relations_max: int = Field(default=10_000, ge=1)
     jobs_max: int = Field(default=100, ge=1)
-    streams_of_one_max: int | None = Field(default=None, ge=1)
-    relations_of_one_max: int | None = Field(default=None, ge=1)
-    jobs_of_one_max: int | None = Field(default=None, ge=1)
+    user_streams_max: int | None = Field(default=None, ge=1)
+    user_relations_max: int | None = Field(default=None, ge=1)
+    user_jobs_max: int | None = Field(default=None, ge=1)
     job_revisions_max: int = Field(default=200, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)
     upload_bytes_max: int = Field(default=64 << 20, ge=1)
     uploads_bytes_max: int = Field(default=4 << 30, ge=1)
     spool_bytes_max: int = Field(default=16 << 30, ge=1)
+    user_uploads_bytes_max: int | None = Field(default=None, ge=1)
+    user_spool_bytes_max: int | None = Field(default=None, ge=1)
+    user_job_slots_max: int | None = Field(default=None, ge=1)
+    user_job_memory_mib_max: int = Field(default_factory=lambda: memory_bytes() >> 21, ge=1)
     rate_limit: str = "600/minute"
     lease_s: float = Field(default=20.0, gt=1)
     reconcile_s: float = Field(default=2.0, gt=0)

@@ -1,4 +1,4 @@
-"""How much memory is left on this machine, or in this container if that has less."""
+"""How much memory this machine has, and has left, or this container if that has less."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ _STATS = (
 def memory_limit_bytes() -> int | None:
     """The container's memory limit; None if it has none."""
     return _number(_LIMITS)
+
+
+def memory_bytes() -> int:
+    """All memory: the machine's, or the container's if that is less."""
+    total: int = psutil.virtual_memory().total
+    limit = memory_limit_bytes()
+    return total if limit is None else min(total, limit)
 
 
 def free_bytes() -> int:

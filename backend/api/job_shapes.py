@@ -17,7 +17,7 @@ from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
 from backend.jobs.change import Change
 from backend.jobs.joinfile import check_spec
-from backend.jobs.limits import check_texts
+from backend.jobs.texts import check_texts
 from streamjoin.settings.values import SLOTS_MAX
 from streamjoin.sources.credentials import MASK, SECRET_SETTINGS
 

@@ -52,9 +52,10 @@ from backend.jobs.change import Change, diff, queries_anew, starts_anew
 from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec
-from backend.jobs.limits import check_limits, check_texts
+from backend.jobs.limits import check_limits, within_share
 from backend.jobs.reading import names_of, where_it_fits
 from backend.jobs.secrets import secrets_of
+from backend.jobs.texts import check_texts
 from backend.problems import Place, Problem
 from streamjoin.errors import QueriesStayError, StreamJoinError
 
@@ -125,7 +126,8 @@ def _created(context: Context, actor: Actor, body: JobIn) -> Job | None:
             session.flush()
             record(session, "job.created", f"job {body.name} was created", job_id=job.id, actor_id=actor.id)
             if body.start:
-                service.want(session, job, lifecycle.RUNNING, actor.id)
+                with within_share(context.settings, session, job):
+                    service.want(session, job, lifecycle.RUNNING, actor.id)
     except IntegrityError:
         raise Problem(
             "conflict.name_taken", f'there is a job "{body.name}" already; change it, or take another name'
@@ -210,9 +212,9 @@ def _change_seen(
             why = next((f": {item.reason}" for item in found.changes if item.reason), "")
             raise Problem("conflict.starts_anew", f"the state joined so far does not fit a change of {fields}{why}",
                           hint='send "start_anew": true to begin again without it, or create another job')  # fmt: skip
-        service.change(
-            session, job, spec, inputs, anew=anew, actor_id=actor.id, kept=context.settings.job_revisions_max
-        )
+        kept = context.settings.job_revisions_max
+        with within_share(context.settings, session, job):
+            service.change(session, job, spec, inputs, anew=anew, actor_id=actor.id, kept=kept)
         known = ran(session, [job])
     return job_shape(job, known)
 
@@ -363,6 +365,7 @@ def _act(
         job = service.find_job(session, id, held=True)
         may_change(actor, job.owner_id)
         check_version_if_given(if_match, job, f"job {job.name}")
-        act(session, job)
+        with within_share(context.settings, session, job):
+            act(session, job)
         known = ran(session, [job])
     return job_shape(job, known)

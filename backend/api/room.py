@@ -9,12 +9,14 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.auth.actor import Actor
+from backend.catalog import database
 from backend.catalog.models import Job, Relation, Stream
 from backend.problems import Problem
 from backend.settings import Settings
+from backend.shares import has_share
 
 Kind = type[Stream] | type[Relation] | type[Job]
-_LOCK = 7310571485
+_LOCK: Final = 7310571486
 _SUBCODES: Final[Mapping[Kind, str]] = {
     Stream: "too_many_streams",
     Relation: "too_many_relations",
@@ -23,7 +25,7 @@ _SUBCODES: Final[Mapping[Kind, str]] = {
 
 
 def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *, held: bool = False) -> None:
-    """Refuse one more than there may be. For admins, and where nobody logs in, only the limit of all counts.
+    """Refuse one more than there may be.
 
     Args:
         held: nobody else adds one until this transaction, which may write, ends.
@@ -31,15 +33,15 @@ def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *
         Problem: names the limit, and the setting.
     Cost: counts the rows of a table.
     """
-    if held and session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
-        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    if held:
+        database.hold(session, _LOCK)
     many = kind.__tablename__
     setting, most = f"{many}_max", getattr(settings, f"{many}_max")
     if _count(session, kind) >= most:
         raise _full(kind, f"there are {most:,} {many}, and there may be no more", "all", setting, most)
-    if actor.id is None or actor.role == "admin":
+    if not has_share(settings, session, actor.id):
         return
-    setting, of_one = f"{many}_of_one_max", getattr(settings, f"{many}_of_one_max")
+    setting, of_one = f"user_{many}_max", getattr(settings, f"user_{many}_max")
     most = of_one if of_one is not None else max(most // 2, 1)
     if _count(session, kind, actor.id) >= most:
         raise _full(kind, f"you have {most:,} {many}, and one user may have no more", "one", setting, most)

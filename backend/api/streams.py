@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -22,6 +23,7 @@ from backend.context import Context, InContext
 from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
 from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
+from backend.shares import spool_space
 from backend.streams import spool
 from backend.streams.entry import one_stream, opened_schema, shown_entry, stored_entry
 from backend.streams.pushed import PUSH, is_push
@@ -211,9 +213,10 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
             "conflict.not_a_push_stream",
             f"stream {stream.name} reads {stream.spec['source']}; rows are pushed into push streams",
         )
-    data = context.settings.data.absolute()
-    context.space(data / "spool", "spool_bytes_max").take(len(body))
-    rows, fresh = spool.add(spool.folder_of(context.settings.data, stream.id), body, batch_id)
+    folder = spool.folder_of(context.settings.data, stream.id)
+    size = 0 if spool.has(folder, body, batch_id) else len(body)  # a repetition takes no space, and needs none
+    with spool_space(context, stream.owner_id).taking(size) if size else nullcontext():
+        rows, fresh = spool.add(folder, body, batch_id)
     if fresh:
         audit_of(context).pushed(rows, who=actor.id, name=actor.name, stream_id=stream.id, stream=stream.name)
     return Pushed(rows=rows, duplicate=not fresh)

@@ -16,6 +16,7 @@ from backend.catalog.events import record
 from backend.context import Context, InContext
 from backend.files.format import Format, format_of
 from backend.problems import Problem
+from backend.shares import uploads_space
 from backend.uploads import store
 from backend.uploads.names import NAME_BYTES_MAX, PREFIX, check_name, folder_of
 from backend.uploads.readers import Readers, hold
@@ -75,12 +76,12 @@ async def add_upload(
         )
     name = check_name(name)
     folder = folder_of(context.settings)
-    draft = store.Draft(folder, context.space(folder, "uploads_bytes_max"))
+    draft = store.Draft(folder, await run_sync(uploads_space, context, actor.id), name, actor.id)
     await run_sync(draft.begin)
     try:
         async for piece in request.stream():
             await run_sync(draft.write, piece)
-        is_new = await run_sync(draft.keep, name, actor.id)
+        is_new = await run_sync(draft.keep)
     except ClientDisconnect:
         detail = "the request ended before its body did; send the file again"
         raise Problem("bad_request.body_ended", detail) from None
@@ -94,16 +95,16 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     """Keep a file that the platform makes itself; one that is there under its name is taken as it is.
 
     Raises:
-        Problem: all uploads together would take more than they may.
+        Problem: all uploads together, or those of this actor, would take more than they may.
     """
     folder = folder_of(context.settings)
     if store.find(folder, name) is not None:
         return
-    draft = store.Draft(folder, context.space(folder, "uploads_bytes_max"))
+    draft = store.Draft(folder, uploads_space(context, actor.id), name, actor.id)
     draft.begin()
     try:
         draft.write(made())
-        is_new = draft.keep(name, actor.id)
+        is_new = draft.keep()
     finally:
         draft.end()
     _added(context, name, actor.id, is_new)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, func, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -53,6 +53,12 @@ class Catalog:
     def close(self) -> None:
         """Give the connections back."""
         self.engine.dispose()
+
+
+def hold(session: Session, lock: int) -> None:
+    """Nobody else holds this lock until this transaction, which may write, ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
+        session.execute(select(func.pg_advisory_xact_lock(lock)))
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:

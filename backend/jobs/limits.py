@@ -1,17 +1,24 @@
-"""How much one job may ask for: of the machine, as the platform's owner set it, and of whoever reads its queries."""
+"""How much of the machines one job may ask for, and the running jobs of one user, as the platform's owner set it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
-from backend.catalog.jobspec import JobSpec
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from backend.catalog import database, lifecycle
+from backend.catalog.models import Job
+from backend.jobs.runs import run_of, slots_of_run
 from backend.problems import Place, Problem
 from backend.settings import Settings
+from backend.shares import has_share
+from streamjoin.spark.memory import JOB_MIB
 
-TEXTS_BYTES_MAX: Final = 64 << 10
-"""Of all texts of a job together that are parsed; one query alone may have as much."""
-_PARSED: Final = ("query", "queries", "results")
+_LOCK: Final = 7310571485
+_OFF: Final = frozenset({lifecycle.STOPPED, lifecycle.FAILED})
 
 
 def check_limits(settings: Settings, slots: int, memory_mib: int) -> None:
@@ -35,40 +42,55 @@ def check_limits(settings: Settings, slots: int, memory_mib: int) -> None:
                           errors=[Place(pointer=f"/run/{field}", detail=detail)])  # fmt: skip
 
 
-def texts_of(spec: JobSpec) -> dict[str, bytes]:
-    """The queries of a job and what it says of their results, by JSON pointer."""
-    return {
-        pointer: text.encode("utf-8", "surrogatepass")
-        for section in _PARSED
-        for pointer, text in _texts(getattr(spec, section), f"/{section}")
-    }
+@contextmanager
+def within_share(settings: Settings, session: Session, job: Job) -> Iterator[None]:
+    """Change a job in the block, so that its owner's jobs have no more together than one user's may.
 
-
-def _texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield pointer, value
-    elif isinstance(value, Mapping | list | tuple):
-        for key, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _texts(one, f"{pointer}/{key}")
-
-
-def check_texts(spec: JobSpec, earlier: JobSpec | None = None) -> None:
-    """Refuse a job whose texts together are too long, before any of them is parsed.
+    What runs already goes on, and may restart, also where there is less for it by now. A user's only job may ask for
+    what any job may.
 
     Args:
-        earlier: what the job is now; its texts may not grow where earlier versions took more.
+        session: of a transaction that may write, and that is to fail with the block.
     Raises:
-        Problem: names the longest text.
-    Cost: linear in the texts.
+        Problem: the job would take more than it did, and its owner's other jobs leave no room for that.
+    Cost: reads the owner's jobs where it takes more than it did.
     """
-    texts = texts_of(spec)
-    size = sum(map(len, texts.values()))
-    if size <= TEXTS_BYTES_MAX or (earlier is not None and size <= sum(map(len, texts_of(earlier).values()))):
+    before = _taken(settings, job)
+    yield
+    after = _taken(settings, job)
+    if after[0] > before[0] or after[1] > before[1]:
+        _check_share(settings, session, job, before, after)
+
+
+def _check_share(
+    settings: Settings, session: Session, job: Job, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    if not has_share(settings, session, job.owner_id):
         return
-    longest = max(texts, key=lambda pointer: len(texts[pointer]))
-    detail = (
-        f"the texts of this job have {size:,} bytes together, and the limit is {TEXTS_BYTES_MAX:,}; shorten its "
-        "queries and conditions, or make several jobs of it"
+    database.hold(session, _LOCK)  # of two jobs that start at once one sees the other
+    others = session.scalars(select(Job).where(Job.owner_id == job.owner_id, Job.id != job.id))
+    taken = [_taken(settings, other) for other in others]
+    slots, memory_mib = (sum(one[part] for one in taken) for part in (0, 1))
+    shares = (
+        (slots, settings.user_job_slots_max or settings.job_slots_max, "USER_JOB_SLOTS_MAX", "slots"),
+        (memory_mib, settings.user_job_memory_mib_max, "USER_JOB_MEMORY_MIB_MAX", "MiB of memory"),
     )
-    raise Problem("too_large.texts_too_large", detail, params={"limit": TEXTS_BYTES_MAX},
-                  errors=[Place(pointer=longest, detail=detail)])  # fmt: skip
+    for (used, most, setting, what), was, asked in zip(shares, before, after, strict=True):
+        if used and asked > was and used + asked > most:
+            raise Problem(
+                "conflict.jobs_share_used_up",
+                f"job {job.name} needs {asked:,} {what}, its owner's other jobs have {used:,}, and {most:,} is the "
+                "limit for one user; stop one of those, which counts until it has ended, let this one have less, or "
+                f"ask the platform's owner to raise STREAMJOIN_{setting}",
+                hint=f"the memory of a job is its driver_memory and {JOB_MIB} MiB beside it",
+                params={"limit": most, "used": used, "asked": asked},
+            )
+
+
+def _taken(settings: Settings, job: Job) -> tuple[int, int]:
+    """The slots and MiB of memory of a job that runs, or is to run; nothing of another."""
+    runs = job.wanted == lifecycle.RUNNING and not (job.observed == lifecycle.FAILED and job.is_given_up)
+    if not runs and job.observed in _OFF:
+        return 0, 0
+    run = run_of(settings, job.spec.run)
+    return slots_of_run(run), run["driver_memory"] + JOB_MIB

@@ -11,7 +11,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from backend.apart import bounded, looks_of
 from backend.catalog.jobspec import JobSpec
-from backend.jobs.limits import texts_of
+from backend.jobs.texts import texts_of
 from streamjoin.errors import QueryError
 
 HERE_BYTES_MAX: Final = 2 << 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,13 @@ def run_of(settings: Settings, run: Mapping[str, Any]) -> dict[str, Any]:
         **cluster,
         **({"spark": spark} if spark else {}),
     }
+
+
+def slots_of_run(run: Mapping[str, Any]) -> int:
+    """What `JoinFile.slots` says of such a section; it may say null."""
+    executors = run.get("executors")
+    of_executors = slots_of(ExecutorsFile.model_validate(executors)) if executors is not None else None
+    return run["slots"] or of_executors or len(os.sched_getaffinity(0))
 
 
 def _slots(settings: Settings, executors: Mapping[str, Any] | None) -> int:

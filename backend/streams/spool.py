@@ -33,6 +33,17 @@ def folder_of(data: Path, stream_id: str) -> Path:
     return data.absolute() / "spool" / stream_id
 
 
+def has(spool: Path, body: bytes, batch_id: str | None) -> bool:
+    """Whether these rows are kept already, under this name; see `add`."""
+    if batch_id is None:
+        return False
+    try:
+        known, name = (spool / SEEN / batch_id).read_text().split()
+    except FileNotFoundError:
+        return False
+    return known == hashlib.sha256(body).hexdigest() and (spool / name).exists()
+
+
 def add(spool: Path, body: bytes, batch_id: str | None) -> tuple[int, bool]:
     """Keep posted rows durably.
 

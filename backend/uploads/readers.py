@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from fnmatch import fnmatchcase
 
-from sqlalchemy import Text, cast, func, or_, select
+from sqlalchemy import Text, cast, or_, select
 from sqlalchemy.orm import Session
 
-from backend.catalog import lifecycle
+from backend.catalog import database, lifecycle
 from backend.catalog.models import Job, Relation, Stream
 from backend.uploads.names import PREFIX, WILDCARDS, composed, is_upload
 
@@ -17,8 +17,7 @@ _LOCK = 7310571484
 
 def hold(session: Session) -> None:
     """Nobody else removes an upload, or comes to read one, until this transaction, which may write, ends."""
-    if session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
-        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    database.hold(session, _LOCK)
 
 
 class Readers:

@@ -1,8 +1,8 @@
 """The uploaded files themselves: each is there whole or not at all, and never changes under its name.
 
-data/uploads/orders.csv           what streams read
-data/uploads/.owners/orders.csv   the id of the user who sent it
-data/uploads/.drafts/upl_...      what is still coming in
+data/uploads/orders.csv                what streams read
+data/uploads/.owners/orders.csv        the id of the user who sent it
+data/uploads/.drafts/usr_....upl_...   what that user is still sending
 """
 
 from __future__ import annotations
@@ -48,24 +48,32 @@ class Draft:
 
     Args:
         folder: of all uploads.
-        space: how much they may take.
-    Cost: a write for each piece; nothing of it stays in memory.
+        space: how much its owner's may take.
+        name: which it gets; checked.
+        owner_id: who sends it.
+    Cost: a write for each piece; nothing of it stays in memory. What is there already is read instead, and takes no
+        space.
     """
 
-    def __init__(self, folder: Path, space: Space) -> None:
+    def __init__(self, folder: Path, space: Space, name: str, owner_id: str | None) -> None:
         self._folder = folder
         self._space = space
-        self._path = folder / _DRAFTS / new_id("upl")
+        self._name = name
+        self._owner_id = owner_id
+        self._path = folder / _DRAFTS / f"{owner_id or ''}.{new_id('upl')}"
         self._file: BinaryIO
+        self._is_there = False
         self._bytes = 0
 
     def begin(self) -> None:
         """Begin it."""
+        kept = self._folder / self._name
         with _told():
             for part in (_DRAFTS, _OWNERS):
                 (self._folder / part).mkdir(parents=True, exist_ok=True)
             _forget_old_drafts(self._folder / _DRAFTS)
-            self._file = open(self._path, "xb")  # noqa: SIM115
+            self._is_there = kept.is_file() and not kept.is_symlink()
+            self._file = open(kept, "rb") if self._is_there else open(self._path, "xb", buffering=0)  # noqa: SIM115
 
     def end(self) -> None:
         """Forget it, unless it was kept."""
@@ -73,13 +81,22 @@ class Draft:
         self._path.unlink(missing_ok=True)
 
     def write(self, piece: bytes) -> None:
-        """Add what came."""
-        self._space.take(len(piece))
-        with _told():
-            self._file.write(piece)
-        self._bytes += len(piece)
+        """Add what came.
 
-    def keep(self, name: str, owner_id: str | None) -> bool:
+        Raises:
+            Problem: there is no room for it, or the name has other bytes already.
+        """
+        self._bytes += len(piece)
+        if self._is_there:
+            if self._file.read(len(piece)) != piece:
+                raise _differs(self._name)
+            return
+        with self._space.taking(len(piece)), _told():
+            left = memoryview(piece)
+            while left:
+                left = left[self._file.write(left) :]
+
+    def keep(self) -> bool:
         """Give it its name, durably.
 
         Returns:
@@ -87,16 +104,20 @@ class Draft:
         Raises:
             Problem: it is empty, or the name has other bytes already.
         """
+        name = self._name
         if not self._bytes:
             raise Problem("invalid.empty_upload", f"{name} is empty; send the bytes of a file as the body")
+        if self._is_there:
+            if self._file.read(1):
+                raise _differs(name)
+            return False
         with _told():
-            self._file.flush()
             os.fsync(self._file.fileno())
             try:
                 os.link(self._path, self._folder / name)  # of two at once only one is first
             except FileExistsError:
                 return self._is_repeated(name)
-            write_durably(self._folder / _OWNERS / name, (owner_id or "").encode())
+            write_durably(self._folder / _OWNERS / name, (self._owner_id or "").encode())
             sync_folder(self._folder)
         return True
 
@@ -104,11 +125,29 @@ class Draft:
         kept = self._folder / name
         if kept.is_file() and not kept.is_symlink() and cmp(self._path, kept, shallow=False):
             return False
-        raise Problem(
-            "conflict.upload_differs",
-            f"there is an upload {name} already, with other content; delete it first, or send this one under another "
-            "name: files of a stream do not change",
-        )
+        raise _differs(name)
+
+
+def _differs(name: str) -> Problem:
+    return Problem(
+        "conflict.upload_differs",
+        f"there is an upload {name} already, with other content; delete it first, or send this one under another "
+        "name: files of a stream do not change",
+    )
+
+
+def bytes_of(folder: Path, owner_id: str | None) -> int:
+    """What one user's uploads take, with those that are still coming in.
+
+    Cost: that of `all_of`.
+    """
+    found = sum(upload.bytes for upload in all_of(folder) if upload.owner_id == owner_id)
+    for draft in (folder / _DRAFTS).glob(f"{owner_id or ''}.*"):
+        try:
+            found += draft.stat().st_size
+        except FileNotFoundError:  # it was kept or forgotten meanwhile
+            continue
+    return found
 
 
 def all_of(folder: Path) -> list[Upload]:

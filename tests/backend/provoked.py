@@ -123,6 +123,7 @@ asking("texts_too_large", "POST", "/jobs", json={"name": CANARY, "query": QUERY,
 asking("body_too_large", "POST", "/queries", content=CANARY.encode() * TEXT_BYTES_MAX)
 asking("upload_too_large", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOAD_BYTES_MAX + 1))
 asking("space_used_up", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOADS_BYTES_MAX + 1))
+asking("space_share_used_up", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOADS_BYTES_MAX // 2 + 1))
 asking("not_plain", "POST", "/streams/clicks/rows", content=b"PK\x03\x04" + CANARY.encode())
 asking("value_unfit", "POST", "/queries", content=f'{{"job": "{CANARY}", "timeout_s": NaN}}',
        headers={"Content-Type": "application/json"})  # fmt: skip
@@ -141,6 +142,14 @@ def _(world: World) -> tuple[int, str]:
 def _(world: World) -> tuple[int, str]:
     admin = world.people["admin"]
     return world.ask("PATCH", f"/users/{admin.id}", "admin", json={"password": CANARY})
+
+
+@provokes("jobs_share_used_up")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "user_job_memory_mib_max", 1)
+    busy = {"name": "busy", "query": QUERY, "start": True}
+    world.api.post(f"{URL}/jobs", json=busy, headers=world.people["operator"].headers)
+    return world.ask("POST", "/jobs", json={**busy, "name": CANARY})
 
 
 @provokes("loopback_only")

@@ -17,7 +17,7 @@ from backend.api import drafts
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job
 from backend.jobs import joinfile, reading
-from backend.jobs.limits import TEXTS_BYTES_MAX
+from backend.jobs.texts import TEXTS_BYTES_MAX
 from backend.settings import Settings
 from tests.backend.matrix import new_app
 

@@ -37,7 +37,7 @@ def app(tmp_path: Path) -> FastAPI:
     return new_app(
         Settings(
             data=tmp_path / "data", redis_url="redis://127.0.0.1:1/0", auth="on", allowed_paths=(tmp_path,),
-            streams_max=5, streams_of_one_max=3, relations_max=3, relations_of_one_max=2, jobs_max=4,
+            streams_max=5, user_streams_max=3, relations_max=3, user_relations_max=2, jobs_max=4,
             job_revisions_max=2, rate_limit="100000/minute",
         )
     )  # fmt: skip
@@ -96,7 +96,7 @@ def test_attack_one_operator_does_not_fill_the_list_of_streams(
     app: FastAPI, kim: Asking, lee: Asking, ada: Asking
 ) -> None:
     assert [kim.stream(name).status_code for name in "abc"] == [201] * 3
-    refused(kim.stream("d"), "too_many_streams", 3, "one", "STREAMJOIN_STREAMS_OF_ONE_MAX")
+    refused(kim.stream("d"), "too_many_streams", 3, "one", "STREAMJOIN_USER_STREAMS_MAX")
     with app.state.context.catalog.read() as session:
         lines = session.scalars(select(Event).where(Event.kind == "request.refused")).all()
     assert [line.data["subcode"] for line in lines] == ["too_many_streams"]
@@ -147,7 +147,7 @@ def test_attack_one_operator_does_not_fill_the_list_of_relations(kim: Asking, le
         return asking("POST", "/relations", {"name": name, "spec": spec})
 
     assert [add(kim, name).status_code for name in "ab"] == [201] * 2
-    refused(add(kim, "c"), "too_many_relations", 2, "one", "STREAMJOIN_RELATIONS_OF_ONE_MAX")
+    refused(add(kim, "c"), "too_many_relations", 2, "one", "STREAMJOIN_USER_RELATIONS_MAX")
     assert kim.stream("s").status_code == 201  # streams are counted for themselves
     assert add(lee, "c").status_code == 201
     refused(add(lee, "d"), "too_many_relations", 3, "all", "STREAMJOIN_RELATIONS_MAX")
@@ -165,7 +165,7 @@ def test_attack_one_operator_has_half_of_the_jobs(
     assert [add(kim, name).status_code for name in ("j1", "j2")] == [201] * 2
     with monkeypatch.context() as patch:
         patch.setattr(jobs.service, "spec_of_new", lambda *given: pytest.fail("bound, and refused only then"))
-        refused(add(kim, "j3"), "too_many_jobs", 2, "one", "STREAMJOIN_JOBS_OF_ONE_MAX")
+        refused(add(kim, "j3"), "too_many_jobs", 2, "one", "STREAMJOIN_USER_JOBS_MAX")
     assert [add(ada, name).status_code for name in ("j3", "j4")] == [201] * 2
     refused(add(lee, "j5"), "too_many_jobs", 4, "all", "STREAMJOIN_JOBS_MAX")
     changed = kim("PATCH", "/jobs/j1", {"run": {"slots": 1}}, **{"If-Match": "*"})
@@ -194,7 +194,7 @@ def test_attack_jobs_that_are_made_at_once_are_no_more_than_may_be(
 def test_attack_many_transactions_at_once_register_no_more_than_may_be(url: str) -> None:
     migrate(url)
     catalog = Catalog(url)
-    settings = Settings(streams_max=100, streams_of_one_max=3)
+    settings = Settings(streams_max=100, user_streams_max=3)
     with catalog.begin() as session:
         session.add(User(id="usr_1", name="kim", role="operator", disabled=False, created_at_us=now_us()))
     actor = Actor("usr_1", "kim", "operator")
@@ -220,7 +220,7 @@ def test_attack_many_transactions_at_once_register_no_more_than_may_be(url: str)
 def test_a_demo_that_has_no_room_says_so_and_goes_on_later(kim: Asking, lee: Asking) -> None:
     name, demo = next((name, demo) for name, demo in DEMOS.items() if len(demo.streams) == 2)
     assert [kim.stream(other).status_code for other in "ab"] == [201] * 2
-    refused(kim("POST", f"/demos/{name}"), "too_many_streams", 3, "one", "STREAMJOIN_STREAMS_OF_ONE_MAX")
+    refused(kim("POST", f"/demos/{name}"), "too_many_streams", 3, "one", "STREAMJOIN_USER_STREAMS_MAX")
     assert kim("DELETE", "/streams/a").status_code == 204
     assert kim("POST", f"/demos/{name}").status_code == 202
     there = {stream["name"] for stream in kim("GET", "/streams").json()["data"]}

@@ -16,7 +16,7 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from backend.catalog.database import Catalog
-from backend.catalog.models import Event, Job, Lease
+from backend.catalog.models import Event, Job, Lease, User
 from backend.jobs.joinfile import result_spec
 from backend.settings import Settings
 from streamjoin.results.stores.spec import StoreSpec
@@ -86,6 +86,25 @@ def sleeper() -> Iterator[tuple[int, str]]:
         assert since is not None
         yield process.pid, since
         process.kill()
+
+
+def test_jobs_come_back_whose_owner_has_more_than_a_share_by_now(desk: Desk) -> None:
+    desk.settings.auth, desk.settings.user_job_slots_max, desk.settings.user_job_memory_mib_max = "on", 1, 1
+    with desk.catalog.begin() as session:
+        session.add_all(User(id=id, name=id, role="operator", created_at_us=0) for id in ("usr_kim", "usr_sam"))
+    jobs = {add_job(desk.catalog, wanted="running", owner_id="usr_kim") for _ in range(2)}
+    for job in jobs:
+        desk.take(job)
+        desk.see(job, "running")
+    for after_s in (3.9, 0.2):
+        assert desk.look(after_s) == {}
+    assert desk.look(1.3) == dict.fromkeys(jobs, Deed.FREE)  # their host died
+    for job in jobs:
+        desk.see(job, "failed")  # by the clock of this test
+    desk.look(RESEND_S)
+    assert {arguments[0] for task, arguments, _ in desk.sent if task == "streamjoin.launch"} == jobs
+    for job in jobs:
+        desk.take(job, generation=2)
 
 
 def test_a_job_that_is_wanted_is_launched_once_in_a_while(desk: Desk) -> None:
