@@ -169,14 +169,14 @@ class Database:
 def _nothing_else(server: Server) -> dict[str, str]:
     """Settings that keep libpq from looking elsewhere for what logs in, and for where to.
 
-    How a connection is encrypted, and which servers' certificates are believed, is still for the environment and home
+    How TLS protects a connection, and which servers' certificates are believed, is still for the environment and home
     folder to say: that lets nobody in.
     """
     given = {"port": server.port, "user": server.user, "password": server.password, "dbname": server.database}
     defaults = {"port": "5432", "user": _own_name(), "password": "", "dbname": ""}
     return {
         **{name: value for name, value in defaults.items() if not given[name]},
-        "hostaddr": "", "passfile": _NOWHERE, "options": "", "sslcertmode": "disable",
+        "hostaddr": "", "passfile": _NOWHERE, "options": "", "sslcertmode": "disable", "gssencmode": "disable",
         "require_auth": os.environ.get("PGREQUIREAUTH") or _REQUIRE_AUTH,
     }  # fmt: skip
 
