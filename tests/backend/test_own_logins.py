@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,46 @@ def test_attack_a_relation_without_a_password_does_not_log_in_with_the_owners(
     for name, value in owner.items():
         monkeypatch.setenv(name, value)
     assert columns_of(entry["url"], entry["table"]).names == ["k"]
+
+
+def made_certificates(folder: Path, *names: str) -> None:
+    """An authority `ca.crt`, and a certificate and key for each name."""
+
+    def run(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+
+    key = ("-newkey", "rsa:2048", "-nodes")
+    run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=ca")
+    for name in names:
+        run("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        authority = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial")
+        run("x509", "-req", "-in", f"{name}.csr", *authority, "-out", f"{name}.crt")
+
+
+@pytest.mark.services
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+def test_attack_a_relation_does_not_show_the_owners_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_certificates(tmp_path, "server", "odd")
+    home = tmp_path / ".postgresql"
+    home.mkdir()
+    for end in ("crt", "key"):
+        shutil.move(tmp_path / f"odd.{end}", home / f"postgresql.{end}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with PostgresServer() as server:
+        url = server.guard("odd", PASSWORD, query="SELECT 1::bigint AS k") + "?sslmode=require"
+        for name in ("ca.crt", "server.crt", "server.key"):
+            shutil.copy(tmp_path / name, server.data)
+            os.chown(server.data / name, server.data.stat().st_uid, server.data.stat().st_gid)
+        with (server.data / "postgresql.conf").open("a") as file:
+            file.write("ssl = on\nssl_ca_file = 'ca.crt'\nssl_cert_file = 'server.crt'\nssl_key_file = 'server.key'\n")
+        rules = server.data / "pg_hba.conf"
+        rules.write_text(f"hostssl all odd 127.0.0.1/32 cert\n{rules.read_text()}")
+        server.restart()
+        assert columns_of(url, "odd").names == ["k"], "on the command line it is a person's own"
+        with pytest.raises(InputError, match="requires a valid client certificate"):
+            bounded(None, looked_at_as, {"HOME": str(tmp_path)}, {"source": "sql", "url": url, "table": "odd"})
 
 
 @pytest.mark.services
