@@ -23,9 +23,11 @@ def main() -> None:
     from backend.serve import serve
     from backend.settings import read_settings
     from streamjoin.errors import InputError
+    from streamjoin.sources.database import log_in_by_urls_alone
 
     take_over()
     keep_private()
+    log_in_by_urls_alone()
     try:
         settings = read_settings()
         set_up_logs("api")

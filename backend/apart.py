@@ -21,10 +21,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from backend.problems import Problem
 from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.sources.database import log_in_by_urls_alone
+from streamjoin.sources.patterns import bounded_but, listing_bounded
 
 _log = logging.getLogger("streamjoin.looks")
 
@@ -64,7 +67,8 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
     make_ready()
     with _turn(who):
         ours, theirs = _forks().Pipe(duplex=False)
-        process = _forks().Process(target=_work, args=(theirs, SECONDS, MEMORY_BYTES, look, given, named), daemon=True)
+        bounds = (SECONDS, MEMORY_BYTES, bounded_but())
+        process = _forks().Process(target=_work, args=(theirs, *bounds, look, given, named), daemon=True)
         process.start()
         theirs.close()
         answer = status = None
@@ -104,10 +108,11 @@ def _answer_of(ours: Connection) -> tuple[bool, Any, str | None] | None:
         return None
 
 
-def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any, named: Any) -> None:
+def _work(theirs: Connection, seconds: float, memory: int, but: Path | None, look: Any, given: Any, named: Any) -> None:
     """In the process."""
     global _is_apart
     _is_apart = True
+    log_in_by_urls_alone()
     theirs.send_bytes(_BEGUN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -115,7 +120,8 @@ def _work(theirs: Connection, seconds: float, memory: int, look: Any, given: Any
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        sent = pickle.dumps((True, look(*given, **named), None))
+        with listing_bounded(but):
+            sent = pickle.dumps((True, look(*given, **named), None))
     except (StreamJoinError, Problem) as wrong:
         sent = _told(wrong)
     except MemoryError:  # Arrow's is one of them

@@ -21,6 +21,8 @@ from backend.context import Context
 from backend.idempotency import IdempotentPosts
 from backend.paths import Below, path_of
 from backend.problems import Problem, send_problem
+from backend.streams import spool
+from streamjoin.sources.patterns import listing_bounded
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
 _log = logging.getLogger("streamjoin.requests")
@@ -118,7 +120,9 @@ class Requests:
                 ]
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        # Rows that were posted lie in as many files as there were posts, and nobody could choose fewer of them.
+        own = spool.all_of(self.context.settings.data)
+        with structlog.contextvars.bound_contextvars(request_id=request_id), listing_bounded(own):
             length = headers.get(b"content-length", b"0")
             if length.isdigit() and int(length) > bytes_max:
                 await self._refuse(_too_large(scope, bytes_max), scope, marked)

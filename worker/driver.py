@@ -116,8 +116,10 @@ def run(
         StreamJoinError: it failed; the message is the first cause.
     """
     # The engine takes seconds to import, and a lease must be entered before.
+    from streamjoin.sources.database import log_in_by_urls_alone
     from worker import joining
 
+    log_in_by_urls_alone()
     ends = job.spec.until_end
     file = joining.read_job(settings, catalog, job)
     bound = joining.bind_job(file, until_end=ends)

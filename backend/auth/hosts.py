@@ -26,6 +26,7 @@ from streamjoin.errors import InputError
 from streamjoin.sources.database import Database
 from streamjoin.sources.filelog import DEPTH_MAX, PARTITION, is_pattern, list_files
 from streamjoin.sources.kafka_kind import schema_file
+from streamjoin.sources.patterns import Tally, tally_of
 
 ANY = "*"
 SERVERS_MAX = 50
@@ -128,7 +129,8 @@ def check_path(settings: Settings, path: object, pointer: str) -> Path:
         Where it really is.
     Raises:
         Problem: it is not allowed; it names the folders that are.
-    Cost: one listing of a folder, of its partitions, or of what a pattern matches.
+    Cost: one listing of a folder, of its partitions, or of what a pattern matches; of `patterns.ENTRIES_MAX` entries at
+        most where a request asks.
     """
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
         _refuse(pointer, "a path on this platform is absolute, such as /data/orders", "bad_place")
@@ -137,11 +139,13 @@ def check_path(settings: Settings, path: object, pointer: str) -> Path:
         real = Path(path).resolve()
         shown, reason = path, folders.why_not(real)
         if reason is None and real.is_dir():
-            shown, reason = _closed_inside(real, folders)
+            shown, reason = _closed_inside(real, folders, tally_of(real))
         elif reason is None and is_pattern(real):
-            shown, reason = _first_closed(_matched(real, pointer), folders)
+            shown, reason = _first_closed(list_files(real), folders)
         elif reason is None and real.exists() and not real.is_file():
             _refuse(pointer, f"{path[:200]} is neither a file nor a folder", "bad_place")
+    except InputError as wrong:
+        _refuse(pointer, wrong.message, "bad_place")
     except (OSError, RuntimeError) as cause:
         why = getattr(cause, "strerror", None) or "its links lead in a circle"
         _refuse(pointer, f"{path[:200]} cannot be looked at: {why}", "bad_place")
@@ -228,7 +232,7 @@ def _check_pushed(settings: Settings, path: str, pointer: str) -> None:
         own = spool.folder_of(settings.data, place.name)
         is_own = place.resolve() == own.parent.resolve() / own.name  # the folder itself must not be a link
         if is_own and own.is_dir():
-            shown, reason = _closed_inside(own, Folders(settings))
+            shown, reason = _closed_inside(own, Folders(settings), None)
     except (ValueError, OSError, RuntimeError):
         is_own = False
     if not is_own:
@@ -256,7 +260,7 @@ def _check_servers(settings: Settings, servers: object) -> None:
         check_host(settings, host, pointer)
 
 
-def _closed_inside(folder: Path, folders: Folders, depth: int = 0) -> tuple[str, str | None]:
+def _closed_inside(folder: Path, folders: Folders, tally: Tally | None, depth: int = 0) -> tuple[str, str | None]:
     """What would be read with a folder and may not be, with the reason; links are followed.
 
     That is what lies in it, and in those of its folders that are partitions; other folders may be closed.
@@ -267,6 +271,8 @@ def _closed_inside(folder: Path, folders: Folders, depth: int = 0) -> tuple[str,
         ), f"lies in more than {DEPTH_MAX} folders of partitions; name it in {SETTING}, or end the circle"
     with os.scandir(folder) as entries:
         for entry in entries:
+            if tally is not None:
+                tally.count()
             if entry.name[0] in "._":  # not read
                 continue
             is_partition = PARTITION in entry.name and entry.is_dir()
@@ -275,7 +281,7 @@ def _closed_inside(folder: Path, folders: Folders, depth: int = 0) -> tuple[str,
                 if reason is not None:
                     return entry.path, reason
             if is_partition:
-                shown, reason = _closed_inside(Path(entry.path), folders, depth + 1)
+                shown, reason = _closed_inside(Path(entry.path), folders, tally, depth + 1)
                 if reason is not None:
                     return shown, reason
     return "", None
@@ -287,13 +293,6 @@ def _first_closed(files: list[Path], folders: Folders) -> tuple[str, str | None]
         if (reason := folders.why_not(file.resolve())) is not None:
             return str(file), reason
     return "", None
-
-
-def _matched(pattern: Path, pointer: str) -> list[Path]:
-    try:
-        return list_files(pattern)
-    except InputError as wrong:
-        _refuse(pointer, wrong.message, "bad_place")
 
 
 def _addresses(name: str) -> list[IPv4Address | IPv6Address]:

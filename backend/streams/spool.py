@@ -22,6 +22,11 @@ _BEGIN_BYTES = 64
 _ID = re.compile(r"str_[0-9a-z]{26}")
 
 
+def all_of(data: Path) -> Path:
+    """Where the rows of all streams are kept."""
+    return data.absolute() / "spool"
+
+
 def folder_of(data: Path, stream_id: str) -> Path:
     """Where the rows of a stream are kept. It follows from the id alone, whatever the stream's entry says.
 
@@ -30,7 +35,7 @@ def folder_of(data: Path, stream_id: str) -> Path:
     """
     if not _ID.fullmatch(stream_id):
         raise ValueError(f"{stream_id!r} is not the id of a stream")
-    return data.absolute() / "spool" / stream_id
+    return all_of(data) / stream_id
 
 
 def has(spool: Path, body: bytes, batch_id: str | None) -> bool:

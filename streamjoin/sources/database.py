@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from streamjoin.errors import InputError
@@ -16,6 +17,21 @@ CONNECT_S = 10
 _SAME = {"postgres": "postgresql"}
 _HIDDEN = "***"
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
+_NOWHERE: Final = "/dev/null/none"
+"""No file can be there; without a path libpq would look into the home folder."""
+_REQUIRE_AUTH: Final = "none,password,md5,scram-sha-256"
+"""Without Kerberos, whose tickets belong to the user of this process."""
+_is_url_all = False
+
+
+def log_in_by_urls_alone() -> None:
+    """From now on, in this process: what a URL does not say about a login or a server, libpq gets from nowhere else.
+
+    By itself libpq takes passwords, client certificates, a user and even another server from its environment and home
+    folder. That is right for people who run their own join files, and wrong where they ask somebody else's process.
+    """
+    global _is_url_all
+    _is_url_all = True
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,8 +144,10 @@ class Database:
     @property
     def for_libpq(self) -> str:
         """A URL made anew of what was looked at, with limits to how long libpq waits; that of a file stays."""
-        limits = {"connect_timeout": CONNECT_S, "tcp_user_timeout": 30_000, "keepalives_idle": 15}
-        return server.url(limits) if (server := self.server) else self.url
+        limits: dict[str, object] = {"connect_timeout": CONNECT_S, "tcp_user_timeout": 30_000, "keepalives_idle": 15}
+        if (server := self.server) is None:
+            return self.url
+        return server.url(limits | _nothing_else(server) if _is_url_all else limits)
 
     def without_secrets(self, text: str) -> str:
         """A text of a driver's, which may have the URL in it."""
@@ -146,3 +164,28 @@ class Database:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Database, (self.shown,)
+
+
+def _nothing_else(server: Server) -> dict[str, str]:
+    """Settings that keep libpq from looking elsewhere for what logs in, and for where to.
+
+    How TLS protects a connection, and which servers' certificates are believed, is still for the environment and home
+    folder to say: that lets nobody in.
+    """
+    given = {"port": server.port, "user": server.user, "password": server.password, "dbname": server.database}
+    defaults = {"port": "5432", "user": _own_name(), "password": "", "dbname": ""}
+    return {
+        **{name: value for name, value in defaults.items() if not given[name]},
+        "hostaddr": "", "passfile": _NOWHERE, "options": "", "sslcertmode": "disable", "gssencmode": "disable",
+        "require_auth": os.environ.get("PGREQUIREAUTH") or _REQUIRE_AUTH,
+    }  # fmt: skip
+
+
+def _own_name() -> str:
+    """Of the user of this process, as libpq takes it; empty where that has no name."""
+    import pwd  # which Windows lacks
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return ""

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from streamjoin.durable import make_folder, sync_folder
 from streamjoin.errors import InputError, RunError
-from streamjoin.sources.patterns import ACROSS, WILD, Search
+from streamjoin.sources.patterns import ACROSS, WILD, Search, Tally, bounded_but, tally_of
 
 _log = logging.getLogger("streamjoin.sources")
 _ENDS_BYTES = 64 << 10
@@ -255,12 +255,14 @@ def list_files(path: Path) -> list[Path]:
     into; others need a pattern, such as `data/**/*.csv`.
 
     Raises:
-        InputError: there is no such file or folder, it is neither, or it may not be read.
+        InputError: there is no such file or folder, it is neither, or it may not be read; or it has more in it than may
+            be looked at, see `patterns.listing_bounded`.
+    Cost: a look at each entry of its folders.
     """
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return sorted(_inside(path))
+            return sorted(_inside(path, tally_of(path)))
     except FileNotFoundError:
         if not is_pattern(path):
             raise InputError(f"{path} does not exist") from None
@@ -323,19 +325,21 @@ def _before_wildcards(path: Path) -> Path:
     return Path(*path.parts[:count])
 
 
-def _inside(folder: Path, depth: int = 0) -> Iterator[Path]:
+def _inside(folder: Path, tally: Tally | None, depth: int = 0) -> Iterator[Path]:
     if depth > DEPTH_MAX:
         raise InputError(
             f"{str(folder)[:200]} lies in more than {DEPTH_MAX} folders of partitions; does a link lead back?"
         )
     with os.scandir(folder) as entries:
         for entry in entries:
+            if tally is not None:
+                tally.count()
             if entry.name[0] in "._":
                 continue
             if entry.is_file():
                 yield folder / entry.name
             elif PARTITION in entry.name and entry.is_dir():
-                yield from _inside(folder / entry.name, depth + 1)
+                yield from _inside(folder / entry.name, tally, depth + 1)
 
 
 def _matching(pattern: Path) -> list[Path]:
@@ -345,14 +349,16 @@ def _matching(pattern: Path) -> list[Path]:
     if not root.is_dir():
         raise InputError(f"{root} does not exist, so no file matches {pattern}")
     search = Search(pattern, root)
+    all_count = search if bounded_but() is not None else None
     found: set[Path] = set()
     try:
         for path in search.found():
             if path.is_file():
                 found.add(path)
             elif path.is_dir():
-                for file in _inside(path):
-                    search.count()
+                for file in _inside(path, all_count):
+                    if all_count is None:  # a job that runs goes on, whatever lies beside its files
+                        search.count()
                     found.add(file)
     except (OSError, ValueError) as cause:
         raise _unreadable(pattern, cause) from None

@@ -1,4 +1,8 @@
-"""What matches a pattern of files and folders, found with bounded work, whoever wrote the pattern."""
+"""What matches a pattern of files and folders, found with bounded work, whoever wrote the pattern.
+
+A folder that is named as it is has no bound where a job lists it, since it may grow for years; it has the same one
+where somebody asks a process that others need.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -19,8 +25,61 @@ ACROSS_MAX: Final = 4
 ENTRIES_MAX: Final = 200_000
 """Files and folders that are looked at for one pattern; a listing of so many takes about a second."""
 
+_bounded_but: ContextVar[Path | None] = ContextVar("_bounded_but", default=None)
 
-class Search:
+
+@contextmanager
+def listing_bounded(but: Path | None) -> Iterator[None]:
+    """In the block, at most `ENTRIES_MAX` files and folders are looked at for a plain folder, too.
+
+    Args:
+        but: what lies in this folder is listed to its end; None for no bound at all.
+    """
+    before = _bounded_but.set(but)
+    try:
+        yield
+    finally:
+        _bounded_but.reset(before)
+
+
+def bounded_but() -> Path | None:
+    """What `listing_bounded` was given; None outside of it."""
+    return _bounded_but.get()
+
+
+class Tally:
+    """Counts what is looked at for one path.
+
+    Args:
+        path: as it was written, for messages.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._looked_at = 0
+
+    def count(self) -> None:
+        """One more was looked at.
+
+        Raises:
+            InputError: it is one too many.
+        """
+        self._looked_at += 1
+        if self._looked_at > ENTRIES_MAX:
+            raise InputError(
+                f"for {str(self.path)[:200]} more than {ENTRIES_MAX:,} files and folders would have to be looked "
+                "at; name the folders in which the files are"
+            )
+
+
+def tally_of(folder: Path) -> Tally | None:
+    """Counts what is looked at in a plain folder; None where that has no bound."""
+    but = _bounded_but.get()
+    is_free = but is None or (folder.is_relative_to(but) and ".." not in folder.parts)
+    return None if is_free else Tally(folder)
+
+
+class Search(Tally):
     """A look for what matches a pattern; what begins with . or _ does not.
 
     Args:
@@ -31,10 +90,9 @@ class Search:
     """
 
     def __init__(self, pattern: Path, root: Path) -> None:
-        self.pattern = pattern
+        super().__init__(pattern)
         self.root = root
         self._parts = _merged(pattern.parts[len(root.parts) :])
-        self._looked_at = 0
         if self._parts.count(ACROSS) > ACROSS_MAX:
             raise InputError(f"{str(pattern)[:200]} has more than {ACROSS_MAX} of {ACROSS}; name some of the folders")
 
@@ -57,19 +115,6 @@ class Search:
                 if step not in seen:
                     seen.add(step)
                     left.append(step)
-
-    def count(self) -> None:
-        """One more was looked at.
-
-        Raises:
-            InputError: it is one too many.
-        """
-        self._looked_at += 1
-        if self._looked_at > ENTRIES_MAX:
-            raise InputError(
-                f"for {str(self.pattern)[:200]} more than {ENTRIES_MAX:,} files and folders would have to be looked "
-                "at; name the folders in which the files are"
-            )
 
     def _steps(self, folder: Path, number: int) -> Iterator[tuple[Path, int]]:
         """What is next in a folder, each with how many parts of the pattern are behind it."""

@@ -17,6 +17,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Relation, Stream
 from backend.settings import SECRETS, Settings, forget_secrets, read_settings, without_secrets
 from streamjoin.errors import InputError
+from streamjoin.sources.sql import columns_of
 from streamjoin.spark.java import find_java
 from tests.servers.postgres import PostgresServer
 from tests.servers.process import comes_true
@@ -176,6 +177,27 @@ def test_a_job_reads_a_table_behind_a_password_and_writes_that_down_nowhere(plat
     assert comes_true(lambda: processes.members(platform.settings.data, job) == [], 30)
     written = [path for path in platform.settings.data.rglob("*") if path.is_file()]
     assert written and [path for path in written if PASSWORD.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.services
+def test_attack_a_job_does_not_log_in_with_what_the_platforms_own_user_has(
+    settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "pgpass").write_text("*:*:*:*:canary\n")
+    (tmp_path / "pgpass").chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
+    monkeypatch.setenv("PGPASSWORD", "canary")
+    with PostgresServer() as server, workers(settings, catalog, None) as made:
+        spec = {"source": "sql", "url": server.guard("odd", "canary", query="SELECT 1::bigint AS k"), "table": "odd"}
+        assert columns_of(spec["url"], "odd").names == ["k"], "on the command line they are a person's own"
+        with catalog.begin() as session:
+            session.add(Relation(id="rel_odd", name="odd", spec=spec))
+        query = "SELECT ONLINE bid.bidder AS bidder FROM bid JOIN odd ON bid.bidder = odd.k"
+        job = add_job(catalog, wanted="running", streams={"bid": streams(1)["bid"]}, relations={"odd": spec},
+                      spec=JobSpec(query))  # fmt: skip
+        assert launch.launch(settings, catalog, job, 1, settings.machine)
+        made.wait_observed(job, "failed", within_s=120)
+    assert "no password supplied" in (reason := job_of(catalog, job).reason or "") and "canary" not in reason
 
 
 def environment_of(pid: int) -> str:
