@@ -108,6 +108,19 @@ def test_attack_one_operator_does_not_fill_the_list_of_streams(
     refused(kim.stream("a"), "too_many_streams", 5, "all", "STREAMJOIN_STREAMS_MAX")
 
 
+def test_attack_an_admin_does_not_fill_the_list_of_streams(ada: Asking, lee: Asking) -> None:
+    assert [ada.stream(name).status_code for name in "abc"] == [201] * 3
+    refused(ada.stream("d"), "too_many_streams", 3, "one", "STREAMJOIN_USER_STREAMS_MAX")
+    assert lee.stream("d").status_code == 201
+
+
+def test_whoever_is_alone_has_all_of_it(app: FastAPI, api: TestClient) -> None:
+    kim = Asking(api, add_person(app.state.context, "kim", "operator"))
+    add_person(app.state.context, "vi", "viewer")
+    assert [kim.stream(name).status_code for name in "abcde"] == [201] * 5
+    refused(kim.stream("f"), "too_many_streams", 5, "all", "STREAMJOIN_STREAMS_MAX")
+
+
 def test_what_there_is_can_be_changed_at_the_limit(kim: Asking) -> None:
     for name in "abc":
         assert kim.stream(name).status_code == 201
@@ -194,9 +207,10 @@ def test_attack_jobs_that_are_made_at_once_are_no_more_than_may_be(
 def test_attack_many_transactions_at_once_register_no_more_than_may_be(url: str) -> None:
     migrate(url)
     catalog = Catalog(url)
-    settings = Settings(streams_max=100, user_streams_max=3)
+    settings = Settings(auth="on", streams_max=100, user_streams_max=3)
     with catalog.begin() as session:
-        session.add(User(id="usr_1", name="kim", role="operator", disabled=False, created_at_us=now_us()))
+        for id, name in (("usr_1", "kim"), ("usr_2", "lee")):
+            session.add(User(id=id, name=name, role="operator", disabled=False, created_at_us=now_us()))
     actor = Actor("usr_1", "kim", "operator")
     begun = Barrier(8, timeout=60)
 
