@@ -14,7 +14,14 @@ from fastapi.testclient import TestClient
 from backend.app import create_app
 from backend.catalog.migrate import migrate
 from backend.settings import Settings
+from streamjoin.sources import database
 from tests.servers.postgres import PostgresServer
+
+
+@pytest.fixture(autouse=True)
+def logs_in_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that runs a part of the platform in this process leaves nothing of it to others."""
+    monkeypatch.setattr(database, "_is_url_all", False)
 
 
 @pytest.fixture
