@@ -9,7 +9,7 @@ from streamjoin.engine import emit
 from streamjoin.flow import portions
 from streamjoin.index import kernels
 from streamjoin.intake.records import decoder
-from streamjoin.operators.aggregate import exact, grouping, parts
+from streamjoin.operators.aggregate import exact, grouping, means, parts
 
 
 def load_join_kernels() -> None:
@@ -19,7 +19,7 @@ def load_join_kernels() -> None:
     kernels.radix_order(one, one)
     kernels.is_sorted(one)
     kernels.hash_bytes(np.zeros(2, np.int64), np.zeros(1, np.uint8))
-    for module in (emit, portions, exact, grouping, parts):
+    for module in (emit, portions, exact, grouping, means, parts):
         module.warm_up()
     empty = np.zeros(0, np.int64)
     for cells, window in ((one, np.zeros(2, np.int64)), (empty, empty)):

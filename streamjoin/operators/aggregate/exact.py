@@ -6,7 +6,7 @@ written in one way only. A digit and its place are one int64, a *code*: place <<
 infinities have places of their own.
 
     add values      -> codes of each group          add codes -> codes of each group
-    codes           -> the float nearest to the sum
+    codes           -> the float nearest to the sum; `means` has that nearest to the mean
     codes of both   -> the variance, from n * sum of squares - square of the sum, which is computed exactly
 """
 
@@ -225,8 +225,12 @@ def read_number(codes: np.ndarray, first: int, last: int, digits: np.ndarray) ->
 
 
 @kernel
-def nearest(digits: np.ndarray, end: int) -> tuple[Any, ...]:
-    """(m, e) with m * 2**e the number of 53 bits that is nearest to the one of these digits, ties to even."""
+def nearest(digits: np.ndarray, end: int, least: int) -> tuple[Any, ...]:
+    """(m, e) with m * 2**e the number of 53 bits that is nearest to the one of these digits, ties to even.
+
+    Args:
+        least: e is not below it.
+    """
     if end == 0:
         return 0.0, 0
     bits = 0
@@ -234,7 +238,7 @@ def nearest(digits: np.ndarray, end: int) -> tuple[Any, ...]:
     while top >> bits:
         bits += 1
     length = (end - 1) * 32 + bits
-    lowest = max(length - 53, 0)  # the place of the last bit that is kept
+    lowest = max(length - 53, least)  # the place of the last bit that is kept
     kept = np.int64(0)
     for place in range(end - 1, -1, -1):
         begins = place * 32 - lowest
@@ -266,7 +270,7 @@ def rounded(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         elif flags:
             out[group] = np.inf if flags == 2 else -np.inf
         else:
-            number, exponent = nearest(digits, end)
+            number, exponent = nearest(digits, end, 0)
             out[group] = sign * math.ldexp(number, exponent - 1074)
     return out
 
@@ -323,7 +327,7 @@ def variances(
             scaled[place] = value & _MASK
         while scaled_end and scaled[scaled_end - 1] == 0:
             scaled_end -= 1
-        above, exponent = nearest(scaled, scaled_end)
+        above, exponent = nearest(scaled, scaled_end, 0)
         out[group] = math.ldexp(above / (float(count) * float(count - less)), exponent - 2148)
     return out
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.operators.aggregate.exact import rounded, variances
+from streamjoin.operators.aggregate.means import integer_means, means
 from streamjoin.operators.aggregate.parts import codes_of
 from streamjoin.operators.aggregate.sketches import distinct_counts, quantiles
 from streamjoin.plan.aggregate import Aggregate
@@ -69,16 +70,13 @@ def _decimal(parts: Columns, kind: pa.DataType) -> pa.Array:
 
 def _average(columns: Columns, kind: pa.DataType) -> pa.Array:
     *parts, counts = columns
-    count = counts.to_numpy().astype(np.float64)
+    count = np.ascontiguousarray(counts.to_numpy())
     if pa.types.is_list(parts[0].type):
-        total = rounded(*codes_of(parts[0]))
+        found = means(*codes_of(parts[0]), count)
     else:
-        # Most significant first, so that what is lost is far below the last bit.
-        total = np.zeros(count.size)
-        for part in reversed(parts):
-            total = total * 2.0**32 + part.to_numpy()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return pa.array(total / count, mask=count == 0)
+        low, middle, high = (np.ascontiguousarray(part.to_numpy()) for part in parts)
+        found = integer_means(low, middle, high, count)
+    return pa.array(found, mask=count == 0)
 
 
 def _variance(less: int, *, root: bool) -> Callable[[Columns, pa.DataType], pa.Array]:

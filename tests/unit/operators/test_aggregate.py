@@ -17,6 +17,7 @@ import pytest
 from streamjoin.engine.loop import Brought, Loop
 from streamjoin.operators import registry
 from streamjoin.operators.aggregate.exact import rounded, sum_codes, sum_squares, sum_values, variances
+from streamjoin.operators.aggregate.means import integer_means, means
 from streamjoin.operators.aggregate.windows import Ending, first_end_us, last_end_us, last_given_us
 from streamjoin.plan.aggregate import Hopping
 from streamjoin.plan.schema import StreamSchema
@@ -77,6 +78,53 @@ def test_sums_are_the_nearest_floats_to_exact_ones() -> None:
 def test_sums_at_the_ends_of_floats(group: list[float], expected: float) -> None:
     (found,) = rounded(*sum_values(*laid_out([group])))
     assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+COUNTS = (1, 3, 7, 10**6 + 3, 2**31 - 1, 2**31, 2**40 + 1, 2**63 - 1)
+"""Above 2**31 a division goes another way."""
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_means_are_the_nearest_floats_to_exact_ones(count: int) -> None:
+    groups = [*drawn(5), [5e-324], [1e-320] * 3, [HUGE, HUGE], [-HUGE], [1.0, 2**-54], [-0.0]]
+    found = means(*sum_values(*laid_out(groups)), np.full(len(groups), count))
+    exact = [sum(map(Fraction, group), Fraction(0)) / count for group in groups]
+    assert found.tolist() == [as_float(one) for one in exact]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_means_of_integers_are_the_nearest_floats_to_exact_ones(count: int) -> None:
+    chosen = random.Random(6)
+    sums = [chosen.getrandbits(bits) * sign for bits in range(1, 92) for sign in (1, -1)] + [
+        0,
+        1,
+        -1,
+        -(2**90),
+        2**54 + 1,
+    ]
+    digits = [[one & 0xFFFFFFFF, one >> 32 & 0xFFFFFFFF, one >> 64] for one in sums]
+    found = integer_means(*(np.array(column) for column in zip(*digits, strict=True)), np.full(len(sums), count))
+    assert found.tolist() == [as_float(Fraction(one, count)) for one in sums]
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ([math.inf, 1.0], math.inf),
+        ([-math.inf], -math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([math.nan, 1.0], math.nan),
+    ],
+)
+def test_means_of_what_is_no_number(group: list[float], expected: float) -> None:
+    (found,) = means(*sum_values(*laid_out([group])), np.array([len(group)]))
+    assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+def test_a_mean_is_not_beyond_the_greatest_value() -> None:
+    price = Decimal("806.20")
+    found = only_group("AVG(x) AS mean, MAX(CAST(x AS DOUBLE)) AS most", pa.decimal128(9, 2), [price] * 3)
+    assert found == {"mean": 806.2, "most": 806.2}
 
 
 @pytest.mark.parametrize("add", [sum_values, sum_squares])
