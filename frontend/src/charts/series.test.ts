@@ -59,6 +59,30 @@ test('streams that replay the past are shown by their drift', () => {
   expect(chart.series[0]?.values).toEqual([40, 0]);
 });
 
+test('a job that begins anew has a drift of its own, and one that goes on keeps it', () => {
+  const days = 3 * 86_400_000;
+  const minutes = 180_000;
+  const reports = [
+    report(1, { lag_ms: { r: days + 40 }, marks_us: { r: 5 } }, 1),
+    report(2, { lag_ms: { r: days }, marks_us: { r: 9 } }, 1),
+    report(3, { lag_ms: { r: days + 70 }, marks_us: { r: 9 } }, 2),
+    report(180, { lag_ms: { r: days + minutes + 20 }, marks_us: { r: 4 } }, 3),
+    report(181, { lag_ms: { r: days + minutes }, marks_us: { r: 5 } }, 3),
+  ];
+  const chart = lagChart(reports);
+  expect(chart.replayedMs).toBe(days + minutes);
+  expect(chart.series[0]?.values.filter((value) => value != null)).toEqual([40, 0, 70, 20, 0]);
+});
+
+test('over a long pause of one stream no line is drawn', () => {
+  const lag = (atS: number, lag_ms: Record<string, number>) => report(atS, { lag_ms, seconds: 40 });
+  const chart = lagChart([lag(1, { r: 5, s: 5 }), lag(40, { r: 5 }), lag(80, { r: 5, s: 7 }), lag(90, { r: 5 })]);
+  expect(chart.series).toEqual([
+    { label: 'r', values: [5, 5, 5, 5] },
+    { label: 's', values: [5, null, 7, undefined] },
+  ]);
+});
+
 test('state is drawn by stream, and a stream that was not there yet is passed over', () => {
   const chart = stateChart([report(1, { live_tuples: { r: 3 } }), report(2, { live_tuples: { r: 4, s: 9 } })]);
   expect(chart.series).toEqual([

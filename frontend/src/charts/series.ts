@@ -55,23 +55,57 @@ export function chartOf(reports: Report[], figures: Record<string, Figure>): Cha
 
 const DAY_MS = 86_400_000;
 
+/** No line is drawn over a pause of a stream that is longer. */
+const SILENT_S = 60;
+
 /**
  * How far the streams' event time is behind the clock, in milliseconds. Streams that replay the past are days behind
- * all the time: of those the drift since they were least behind is drawn.
+ * all the time: of those the drift since they were least behind is drawn, anew where the job began anew.
  */
 export function lagChart(reports: Report[]): ChartData & { replayedMs: number | null } {
+  const leasts = leastLags(reports);
+  const least = leasts.at(-1) ?? Infinity;
+  const isReplay = leasts.some(isFinite) && Math.min(...leasts) >= DAY_MS;
+  const bases = new Map(reports.map((report, place) => [report, isReplay ? (leasts[place] ?? 0) : 0]));
   const names = [...new Set(reports.flatMap((report) => Object.keys(report.lagMs)))];
-  const figures: Record<string, Figure> = {};
-  for (const name of names) figures[name] = (report) => report.lagMs[name] ?? null;
-  const chart = chartOf(reports, figures);
-  const known = chart.series.flatMap(({ values }) => values.filter((value) => value != null));
-  const least = known.reduce((least, value) => Math.min(least, value), Infinity);
-  if (known.length === 0 || least < DAY_MS) return { ...chart, replayedMs: null };
-  const series = chart.series.map((one) => ({
-    ...one,
-    values: one.values.map((value) => (value == null ? value : value - least)),
-  }));
-  return { ...chart, series, replayedMs: least };
+  const lagOf = (name: string): Figure => {
+    return (report) => (name in report.lagMs ? (report.lagMs[name] ?? 0) - (bases.get(report) ?? 0) : null);
+  };
+  const chart = chartOf(reports, Object.fromEntries(names.map((name) => [name, lagOf(name)])));
+  for (const { values } of chart.series) cutPauses(chart.atS, values);
+  return { ...chart, replayedMs: isReplay ? least : null };
+}
+
+/** For each report the least lag of those between which the job did not begin anew. */
+function leastLags(reports: Report[]): number[] {
+  let part = -1;
+  const leasts: number[] = [];
+  const parts = reports.map((report, place) => {
+    const before = reports[place - 1];
+    if (before === undefined || beginsAnew(before, report)) leasts[(part += 1)] = Infinity;
+    leasts[part] = Math.min(leasts[part] ?? Infinity, ...Object.values(report.lagMs));
+    return part;
+  });
+  return parts.map((part) => leasts[part] ?? Infinity);
+}
+
+/** A job that begins without its state has its streams' first event times once more. */
+function beginsAnew(before: Report, report: Report): boolean {
+  return (
+    report.generation !== before.generation &&
+    Object.entries(report.marksUs).some(([name, mark]) => mark !== null && mark < (before.marksUs[name] ?? -Infinity))
+  );
+}
+
+/** Make a hole of a long pause in which reports told nothing of a series. */
+function cutPauses(atS: number[], values: Series['values']) {
+  let last: number | undefined;
+  values.forEach((value, place) => {
+    if (value === undefined) return;
+    const isLong = last !== undefined && (atS[place] ?? 0) - (atS[last] ?? 0) > SILENT_S;
+    if (isLong && last !== undefined && place > last + 1) values[last + 1] = null;
+    last = place;
+  });
 }
 
 /** Live tuples of each stream. */
