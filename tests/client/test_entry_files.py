@@ -105,7 +105,7 @@ def test_a_look_tells_bad_records_and_fails_if_there_are_no_others(what: str, lo
     assert all_bad.err.splitlines() == [
         "streamjoin: 3 bad records: amount: 'x' is not an int32",
         "streamjoin: 1 bad record: k: expected an int32",
-        "streamjoin: no row could be read: 4 records are bad",
+        "streamjoin: no row can be used: 4 records are bad",
     ]
     some_bad = look(what, looked(2, BAD))
     assert (some_bad.status, some_bad.out) == (0, "k\n1\n1\n")
@@ -115,3 +115,18 @@ def test_a_look_tells_bad_records_and_fails_if_there_are_no_others(what: str, lo
     assert as_json.err == all_bad.err.splitlines()[2] + "\n"
     for nothing in (looked(0, {}), looked(1, {})):
         assert (look(what, nothing).status, look(what, nothing).err) == (0, "")
+
+
+@pytest.mark.parametrize("what", ["streams", "relations"])
+def test_a_given_column_that_no_row_has_is_told(what: str, look: Callable[..., Any]) -> None:
+    columns = [{"name": name, "type": "string"} for name in ("customer", "custmer", "other")]
+    answer = looked(2, {}) | {"columns": columns, "rows": [["ada", None, None], [None, None, None]]}
+    spec = "source: jsonl\nschema: {customer: string, custmer: string}\n"
+    said = look(what, answer, stdin=spec)
+    assert (said.status, said.out.splitlines()[0].split()) == (0, ["customer", "custmer", "other"])
+    assert said.err == (
+        'streamjoin: note: column "custmer" has no value in the 2 rows shown; if the records have it, check how the '
+        "schema spells it\n"
+    )
+    assert look(what, answer, "-o", "json", stdin=spec).err == ""
+    assert look(what, answer).err == look(what, looked(0, {}), stdin=spec).err == ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cyclopts
 
 from streamjoin.cli.platform.common import HERE, File, Format, Output, Version, Where, note, show
-from streamjoin.cli.platform.entries import name_of, read_entry, refuse_all_bad, show_rows
+from streamjoin.cli.platform.entries import NO_SPEC, name_of, read_entry, refuse_all_bad, show_rows
 
 app = cyclopts.App(name="relations", help="Relations registered with the platform, and versions of a join file's.")
 COLUMNS = ("name", "spec.source", "spec.path", "version", "updated_at", "id")
@@ -85,7 +86,7 @@ def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> Non
     """
     with where.client() as client:
         entry = read_entry(file, "relation", FIELDS)
-        _show_sample(client.relations.test(entry["spec"], secrets=entry.get("secrets")), output)
+        _show_sample(client.relations.test(entry["spec"], secrets=entry.get("secrets")), output, entry["spec"])
 
 
 @app.command
@@ -115,8 +116,8 @@ def delete(relation: str, *, where: Where = HERE) -> None:
         note(f"relation {relation} is removed")
 
 
-def _show_sample(sample: Any, output: Format) -> None:
+def _show_sample(sample: Any, output: Format, spec: Mapping[str, Any] = NO_SPEC) -> None:
     rows = "" if sample["row_count"] is None else f"{sample['row_count']:,} rows, "
     files = "" if sample["files"] is None else f"{sample['bytes']:,} bytes, in {sample['files']:,} files"
-    show_rows(sample, output, f", of {rows}{files}" if files else "")
+    show_rows(sample, output, f", of {rows}{files}" if files else "", spec)
     refuse_all_bad(sample)

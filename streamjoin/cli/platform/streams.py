@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cyclopts
 
 from streamjoin.cli.platform.common import HERE, File, Format, Output, RowsFile, Version, Where, note, read_rows, show
-from streamjoin.cli.platform.entries import name_of, read_entry, refuse_all_bad, show_rows
+from streamjoin.cli.platform.entries import NO_SPEC, name_of, read_entry, refuse_all_bad, show_rows
 
 app = cyclopts.App(name="streams", help="Streams that are registered with the platform.")
 COLUMNS = ("name", "spec.source", "spec.time", "spec.delay", "version", "updated_at", "id")
@@ -97,7 +98,7 @@ def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> Non
     """
     with where.client() as client:
         entry = read_entry(file, "stream", FIELDS)
-        _show_sample(client.streams.test(entry["spec"], secrets=entry.get("secrets")), output)
+        _show_sample(client.streams.test(entry["spec"], secrets=entry.get("secrets")), output, entry["spec"])
 
 
 @app.command
@@ -150,9 +151,9 @@ def delete(stream: str, *, where: Where = HERE) -> None:
         note(f"stream {stream} is removed")
 
 
-def _show_sample(sample: Any, output: Format) -> None:
+def _show_sample(sample: Any, output: Format, spec: Mapping[str, Any] = NO_SPEC) -> None:
     rate = "" if sample["rate_per_s"] is None else f", about {sample['rate_per_s']:,.0f} rows/s of event time"
-    show_rows(sample, output, rate)
+    show_rows(sample, output, rate, spec)
     if output not in ("json", "yaml"):
         _tell_columns(sample)
     refuse_all_bad(sample)
