@@ -243,14 +243,23 @@ def from_validation(errors: Sequence[Any]) -> Problem:
     """Pydantic's errors as one problem."""
     places = [
         Place(pointer="/" + "/".join(map(str, error["loc"][1:])) if error["loc"][0] == "body"
-              else str(error["loc"][-1]), detail=_sentence(error["msg"]))
+              else str(error["loc"][-1]), detail=_sentence(error))
         for error in errors[:20]
     ]  # fmt: skip
     code = "bad_request" if errors and errors[0]["type"] == "json_invalid" else "invalid"
     first = places[0]
-    return Problem(code, f"{first.pointer}: {first.detail}" if first.pointer else first.detail, errors=places)
+    # A text that is too long is named in its sentence already.
+    says_place = errors[0]["type"] == _TOO_LONG and len(errors[0]["loc"]) == 2
+    detail = f"{first.pointer}: {first.detail}" if first.pointer and not says_place else first.detail
+    return Problem(code, detail, errors=places)
 
 
-def _sentence(message: str) -> str:
-    message = message.removeprefix("Value error, ")
+_TOO_LONG = "string_too_long"
+
+
+def _sentence(error: Any) -> str:
+    if error["type"] == _TOO_LONG:
+        what = "the query" if error["loc"][-1] == "query" else f"`{error['loc'][-1]}`"
+        return f"{what} has {len(error['input']):,} characters, and {error['ctx']['max_length']:,} is the most"
+    message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:300]

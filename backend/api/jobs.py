@@ -86,9 +86,8 @@ def list_jobs(
 def create_job(context: InContext, actor: Operator, body: JobIn, response: Response) -> JobOut:
     """Create a job. Its query is bound to its streams first, so what is wrong shows now."""
     if not _NAME.fullmatch(body.name):
-        raise Problem("invalid.bad_name",
-                      f"name: letters, digits, blanks, ., _ and -, {NAME_MAX} at most, a letter or digit first",
-                      errors=[Place(pointer="/name", detail="is no name")])  # fmt: skip
+        detail = f"a name has up to {NAME_MAX} of a-z, A-Z, 0-9, blank, ., _ and -, and begins with a letter or digit"
+        raise Problem("invalid.bad_name", f"name: {detail}", errors=[Place(pointer="/name", detail=detail)])
     for _ in range(_TRIES):
         job = _created(context, actor, body)
         if job is not None:

@@ -22,7 +22,7 @@ from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
 from backend.relations.secrets import check_secrets, with_secrets
-from backend.uploads.names import resolved
+from backend.uploads.names import called_by_names, resolved
 from streamjoin.sources.registry import relation_kinds
 from streamjoin.spec.schema import fields_of_all, schema_of_relation
 
@@ -167,7 +167,7 @@ def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
 
 def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> RelationSampleOut:
     check_place(context.settings, entry)  # also of a registered one: links move
-    with pointing_into_spec():
+    with pointing_into_spec(), called_by_names(context.settings):
         return bounded(actor.id, _looked_at, with_secrets(resolved(context.settings, entry), secrets))
 
 

@@ -25,12 +25,12 @@ from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.shares import spool_space
 from backend.streams import spool
-from backend.streams.entry import one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.entry import check_given_columns, one_stream, opened_schema, shown_entry, stored_entry
 from backend.streams.pushed import PUSH, is_push
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
-from backend.uploads.names import resolved
+from backend.uploads.names import called_by_names, resolved
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.sources.credentials import split
 from streamjoin.sources.registry import SOURCES
@@ -140,7 +140,7 @@ def test_stream(context: InContext, actor: Operator, body: StreamTest) -> Sample
     id = new_id("str")
     spec = body.spec if body.spec.get("time") is not None else {**body.spec, "time": ARRIVAL}
     try:
-        return _sample(context, actor, _checked(context, id, spec), body.secrets)
+        return _sample(context, actor, _checked(context, id, spec, is_look=True), body.secrets)
     finally:
         spool.remove(spool.folder_of(context.settings.data, id))
 
@@ -222,14 +222,20 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
     return Pushed(rows=rows, duplicate=not fresh)
 
 
-def _checked(context: Context, id: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """The entry as it is kept, or a problem that points into `spec`."""
+def _checked(context: Context, id: str, spec: dict[str, Any], *, is_look: bool = False) -> dict[str, Any]:
+    """The entry as it is kept, or a problem that points into `spec`.
+
+    Args:
+        is_look: its columns are looked at anyway, and what is wrong with them is told by an example then.
+    """
     check_size(spec)
     with pointing_into_spec():
         entry = stored_entry(context.settings, id, spec)
         file, stream = one_stream(entry)
         if stream.source == "generator":  # which can be told at once
             opened_schema(file, stream)
+        elif not is_look:
+            check_given_columns(stream)
     _check_places(context, entry)
     _refuse_shown_secrets(entry)
     if is_push(entry):  # a job may be made before the first row is pushed
@@ -255,7 +261,7 @@ def _refuse_shown_secrets(entry: dict[str, Any]) -> None:
 
 def _sample(context: Context, actor: Actor, entry: dict[str, Any], secrets: dict[str, str] | None) -> SampleOut:
     _check_places(context, entry, secrets)  # also of a registered stream: names and links move
-    with pointing_into_spec():
+    with pointing_into_spec(), called_by_names(context.settings):
         return bounded(actor.id, _looked_at, resolved(context.settings, entry), secrets)
 
 

@@ -33,12 +33,14 @@ class Actor:
         id: of the user; None where auth is off.
         role: viewer, operator or admin: the user's, or less where a key has less.
         key_id: of the API key that was used, if one was.
+        owner_role: the user's own, where a key may have less.
     """
 
     id: str | None
     name: str
     role: str
     key_id: str | None = None
+    owner_role: str | None = None
 
     def is_at_least(self, role: str) -> bool:
         """Whether they may do what `role` may."""
@@ -73,7 +75,7 @@ def _look_up(context: Context, key: str | None, token: str) -> Actor | None:
             return None
         row, user = found
         touch(context.catalog, row)
-        return Actor(user.id, user.name, min(row.role, user.role, key=ROLES.index), row.id)
+        return Actor(user.id, user.name, min(row.role, user.role, key=ROLES.index), row.id, user.role)
     with context.catalog.read() as session:
         owner = find_session(session, token)
     return None if owner is None else Actor(owner.id, owner.name, owner.role)
@@ -173,5 +175,8 @@ Admin = Annotated[Actor, Depends(AtLeast("admin"))]
 
 def _too_little(actor: Actor, needed: str) -> Problem:
     by = "this key has" if actor.key_id else "you have"
-    detail = f"this needs the role {needed}, and {by} {actor.role}; an admin can change that"
+    way = "an admin can change that"
+    if actor.key_id and actor.owner_role and ROLES.index(actor.owner_role) >= ROLES.index(needed):
+        way = f"make a key with the role {needed}"
+    detail = f"this needs the role {needed}, and {by} {actor.role}; {way}"
     return Problem("forbidden.role_too_low", detail, params={"needed": needed, "has": actor.role})

@@ -85,11 +85,12 @@ def is_sealed_with(settings: Settings, sealed: bytes) -> bool:
 def _key(settings: Settings) -> bytes:
     given = settings.secret_key.get_secret_value() if settings.secret_key is not None else ""
     if len(given) < SECRET_KEY_LENGTH_MIN:
-        what = "is too short" if given else "is not set"
+        name = "STREAMJOIN_SECRET_KEY"
+        what = f"the platform's {name} is too short" if given else f"the platform has no {name}"
         raise Problem(
             "invalid.no_secret_key",
-            f"secrets cannot be kept, because STREAMJOIN_SECRET_KEY {what}; set it, or STREAMJOIN_SECRET_KEY_FILE, "
-            f"to at least {SECRET_KEY_LENGTH_MIN} random characters, the same in all processes",
+            f"secrets cannot be kept, because {what}; whoever runs it can set that, or {name}_FILE, to "
+            f"at least {SECRET_KEY_LENGTH_MIN} random characters, the same for all its processes, and restart it",
         )
     return _derived(given)
 

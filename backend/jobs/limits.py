@@ -72,17 +72,18 @@ def _check_share(
     taken = [_taken(settings, other) for other in others]
     slots, memory_mib = (sum(one[part] for one in taken) for part in (0, 1))
     shares = (
-        (slots, settings.user_job_slots_max or settings.job_slots_max, "USER_JOB_SLOTS_MAX", "slots"),
-        (memory_mib, settings.user_job_memory_mib_max, "USER_JOB_MEMORY_MIB_MAX", "MiB of memory"),
-    )
-    for (used, most, setting, what), was, asked in zip(shares, before, after, strict=True):
+        (slots, settings.user_job_slots_max or settings.job_slots_max, "USER_JOB_SLOTS_MAX", "slots", None),
+        (memory_mib, settings.user_job_memory_mib_max, "USER_JOB_MEMORY_MIB_MAX", "MiB of memory",
+         f"the memory of a job is its driver_memory and {JOB_MIB} MiB beside it"),
+    )  # fmt: skip
+    for (used, most, setting, what, hint), was, asked in zip(shares, before, after, strict=True):
         if used and asked > was and used + asked > most:
             raise Problem(
                 "conflict.jobs_share_used_up",
                 f"job {job.name} needs {asked:,} {what}, its owner's other jobs have {used:,}, and {most:,} is the "
-                "limit for one user; stop one of those, which counts until it has ended, let this one have less, or "
+                "limit for one user; stop one of those (it counts until it has ended), let this one have less, or "
                 f"ask the platform's owner to raise STREAMJOIN_{setting}",
-                hint=f"the memory of a job is its driver_memory and {JOB_MIB} MiB beside it",
+                hint=hint,
                 params={"limit": most, "used": used, "asked": asked},
             )
 

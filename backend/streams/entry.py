@@ -65,3 +65,14 @@ def opened_schema(file: JoinFile, stream: StreamFile) -> StreamSchema:
     """
     with relative_to(_PLACE):
         return open_schema(file, _STREAM, stream)
+
+
+def check_given_columns(stream: StreamFile) -> None:
+    """Refuse a stream whose given columns cannot be its columns, such as a `time` that is none; reads no file.
+
+    Raises:
+        InputError: its field is relative to the entry.
+    """
+    if (columns := stream.arrow_schema()) is not None:
+        with relative_to(_PLACE):
+            StreamSchema(_STREAM, columns, stream.time, stream.time_unit, stream.delay, stream.idle)

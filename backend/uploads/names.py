@@ -6,12 +6,13 @@ A name may have `*` and `?` there, and then means all uploads that match it, as 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from backend.settings import Settings
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, RunError
 
 PREFIX: Final = "upload:"
 NAME_BYTES_MAX: Final = 120
@@ -74,6 +75,18 @@ def resolved(settings: Settings, entry: Mapping[str, Any]) -> dict[str, Any]:
     """
     path = entry.get("path")
     return {**entry, "path": str(path_of(settings, path))} if is_upload(path) else dict(entry)
+
+
+@contextmanager
+def called_by_names(settings: Settings) -> Iterator[None]:
+    """What is wrong with an upload says `upload:NAME`, and not where the platform keeps it."""
+    folder = f"{folder_of(settings)}/"
+    try:
+        yield
+    except InputError as wrong:
+        raise InputError(wrong.message.replace(folder, PREFIX), field=wrong.field) from None
+    except RunError as wrong:
+        raise RunError(str(wrong).replace(folder, PREFIX)) from None
 
 
 def composed(name: str) -> str:

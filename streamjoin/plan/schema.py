@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import pyarrow as pa
 
@@ -149,6 +150,14 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
         seen.add(name)
 
 
+def no_column(name: str, names: Sequence[str]) -> str:
+    """That there is no such column, with the one that may have been meant, or all there are."""
+    like = {other.lower(): other for other in names}
+    found = get_close_matches(name.lower(), like, 1, cutoff=0.7)
+    hint = f'did you mean "{like[found[0]]}"?' if found else f"columns are {listed(names)}"
+    return f'there is no column "{name}"; {hint}'
+
+
 def listed(names: Sequence[str]) -> str:
     """Names as messages have them, the first ones of many."""
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
@@ -197,10 +206,7 @@ class StreamSchema:
         if self.time == ARRIVAL:
             return
         if self.time not in self.columns.names:
-            raise InputError(
-                f'there is no column "{self.time}"; columns are {listed(self.columns.names)}',
-                field=f"streams.{self.name}.time",
-            )
+            raise InputError(no_column(self.time, self.columns.names), field=f"streams.{self.name}.time")
         kind = self.columns.field(self.time).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind) or pa.types.is_integer(kind)):
             raise InputError(no_time(self.time, kind), field=f"streams.{self.name}.time")
@@ -209,7 +215,7 @@ class StreamSchema:
         place = f"streams.{self.name}.key"
         for number, name in enumerate(self.key):
             if name not in self.columns.names:
-                raise InputError(f'there is no column "{name}"; columns are {listed(self.columns.names)}', field=place)
+                raise InputError(no_column(name, self.columns.names), field=place)
             if name in self.key[:number]:
                 raise InputError(f'"{name}" is in it twice; name each column once', field=place)
             if name == self.time:

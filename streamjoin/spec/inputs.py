@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from streamjoin.errors import InputError, QueryError, RunError
 from streamjoin.plan.ending import Ending, EndsByFile, EndsByRow, as_typed
-from streamjoin.plan.schema import ARRIVAL, StreamSchema, check_schema, listed, no_time, type_name
+from streamjoin.plan.schema import ARRIVAL, StreamSchema, check_schema, no_column, no_time, type_name
 from streamjoin.plan.stages import Plan, running
 from streamjoin.settings.values import shown
 from streamjoin.sources.asked import may_read_rows
@@ -113,9 +113,7 @@ def _ending(name: str, columns: pa.Schema, punctuate: PunctuateFile | None) -> E
         return EndsByFile() if punctuate is not None and punctuate.per is not None else None
     place, column = f"streams.{name}.punctuate", punctuate.column
     if column not in columns.names:
-        raise InputError(
-            f"there is no column {shown(column)}; columns are {listed(columns.names)}", field=f"{place}.column"
-        )
+        raise InputError(no_column(column, columns.names), field=f"{place}.column")
     kind = columns.field(column).type
     value = as_typed(punctuate.value, kind)
     if value is None:

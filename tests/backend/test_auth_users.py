@@ -184,6 +184,22 @@ def test_a_key_opens_until_it_is_revoked(api: TestClient, viewer: Person) -> Non
     assert shown[made.json()["id"]]["revoked_at"].endswith("Z")
 
 
+def test_a_key_with_less_than_its_owner_s_role_is_told_what_its_owner_can_do(
+    api: TestClient, context: Context, viewer: Person
+) -> None:
+    def refused(who: Person, path: str) -> str:
+        key = api.post("/api/v1/api-keys", json={"name": "ci", "role": "viewer"}, headers=who.headers).json()["key"]
+        answer = api.post(path, json={}, headers={"Authorization": f"Bearer {key}"})
+        assert answer.status_code == 403
+        return str(answer.json()["detail"])
+
+    operator = add_person(context, "olga", "operator")
+    begins = "this needs the role operator, and this key has viewer"
+    assert refused(operator, "/api/v1/streams") == f"{begins}; make a key with the role operator"
+    assert refused(viewer, "/api/v1/streams") == f"{begins}; an admin can change that"
+    assert refused(operator, "/api/v1/users").endswith("this key has viewer; an admin can change that")
+
+
 def test_a_wrong_key_is_not_made_good_by_a_cookie(api: TestClient, viewer: Person) -> None:
     log_in(api, "vera")
     wrong = {"Authorization": "Bearer sj_" + "A" * 43}

@@ -208,3 +208,15 @@ def test_a_draft_that_nobody_has_time_for_is_not_called_wrong(api: TestClient, m
     answer = api.post("/api/v1/jobs/validate", json={"query": long(3000)})
     assert (answer.status_code, answer.json()["subcode"], answer.json()["can_retry"]) == (429, "too_many_looks", True)
     assert api.post("/api/v1/jobs/validate", json={"query": SHORT}).json()["valid"]
+
+
+def test_one_query_that_is_too_long_is_told_its_length(api: TestClient) -> None:
+    draft = {"query": "x" * 71_010}
+    for path, more in (("/jobs/validate", {}), ("/jobs", {"name": "j"})):
+        answer = api.post(f"/api/v1{path}", json={**draft, **more})
+        assert answer.status_code == 422
+        assert answer.json()["detail"] == "the query has 71,010 characters, and 65,536 is the most"
+        assert answer.json()["errors"] == [{"pointer": "/query", "detail": answer.json()["detail"]}]
+    named = api.post("/api/v1/saved-queries", json={"name": "x" * 101})
+    said = "`name` has 101 characters, and 100 is the most"
+    assert said in [place["detail"] for place in named.json()["errors"]]

@@ -289,7 +289,8 @@ def test_attack_one_user_does_not_take_all_that_runs_jobs(with_inputs: Platform)
     assert platform.job("kim", "first", slots=4).status_code == 201
     full = platform.job("kim", "second", slots=4)
     assert said(full) == JOBS and full.json()["params"] == {"limit": 6, "used": 4, "asked": 4}
-    for told in ("stop one", "STREAMJOIN_USER_JOB_SLOTS_MAX", "have 4"):
+    assert "hint" not in full.json()
+    for told in ("stop one of those (it counts until it has ended), ", "STREAMJOIN_USER_JOB_SLOTS_MAX", "have 4"):
         assert told in full.json()["detail"]
     assert platform.ask("kim", "GET", "/jobs/second").status_code == 404  # all of it was refused
     assert platform.job("kim", "second", start=False, slots=4).status_code == 201
@@ -309,6 +310,7 @@ def test_attack_one_user_does_not_take_all_memory(settings: Settings) -> None:
         assert platform.job("kim", "first", driver_memory=1000).status_code == 201
         full = platform.job("kim", "second", driver_memory=1001)
         assert said(full) == JOBS and "STREAMJOIN_USER_JOB_MEMORY_MIB_MAX" in full.json()["detail"]
+        assert full.json()["hint"] == f"the memory of a job is its driver_memory and {JOB_MIB} MiB beside it"
         assert full.json()["params"] == {"limit": 2000 + 2 * JOB_MIB, "used": 1000 + JOB_MIB, "asked": 1001 + JOB_MIB}
         assert platform.job("kim", "second", driver_memory=1000).status_code == 201
 

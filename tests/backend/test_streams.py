@@ -90,6 +90,12 @@ def test_streams_are_listed_newest_first_and_page_by_page(api: TestClient) -> No
                   "schema": {"ts": "timestamp"}}, "/spec/servers", "STREAMJOIN_ALLOWED_HOSTS"),
         ("bids", {"source": "parquet", "path": "/etc", "time": "ts"}, "/spec/path", "STREAMJOIN_ALLOWED_PATHS"),
         ("bids", {"source": "push", "time": "ts"}, "/spec/schema", "is missing"),
+        ("bids", {"source": "push", "time": "price", "schema": {"price": "float64"}}, "/spec/time",
+         'column "price" is float64; an event time is a timestamp, a date or an integer with time_unit'),
+        ("bids", {"source": "push", "time": "shipped_at", "schema": {"shiped_at": "timestamp"}}, "/spec/time",
+         'there is no column "shipped_at"; did you mean "shiped_at"?'),
+        ("bids", {"source": "csv", "path": "none", "time": "k", "schema": {"k": "string"}}, "/spec/time",
+         'column "k" is string; an event time is'),
         ("bids", {"source": "push", "time": "ts", "schema": {"ts": "timestamp"}, "path": "/etc"}, "/spec/path", "push"),
     ],
 )  # fmt: skip

@@ -343,3 +343,13 @@ def test_uploads_are_listed_page_by_page(api: TestClient) -> None:
         seen += [item["name"] for item in answer.json()["data"]]
         url = answer.headers["link"].split(">")[0][1:] if answer.json()["has_more"] else ""
     assert seen == names
+
+
+def test_what_is_wrong_with_an_upload_is_told_by_its_name(api: TestClient, settings: Settings) -> None:
+    assert upload(api, "semi.csv", b"k;v\n1;2\n").status_code == 201
+    for what in ("streams", "relations"):
+        spec = {"source": "csv", "path": "upload:semi.csv"}
+        wrong = api.post(f"/api/v1/{what}/test", json={"spec": spec})
+        assert wrong.status_code == 422
+        assert "upload:semi.csv" in wrong.text and "1 semicolon" in wrong.text
+        assert str(settings.data) not in wrong.text

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +17,27 @@ import pytest
 from backend.app import create_app
 from backend.catalog.migrate import migrate
 from backend.settings import Settings
+from streamjoin.cli import commands as cli
+from streamjoin.cli.platform import common
 from streamjoin.client import Client
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import DeadLetter, write_dead_letters
 from streamjoin.spec.job import dead_letters_folder
 from tests.client.serve import Server, serve
 from tests.client.standin import StandIn
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Said]
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +117,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """`streamjoin`, in this process."""
+
+    monkeypatch.setattr(common, "REACH_S", 0.3)
+
+    def call(*arguments: str, stdin: str = "") -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = (text.decode() for text in capfdbinary.readouterr())
+        assert "Traceback" not in out + err and "mistake in StreamJoin" not in err, err
+        return Said(status, out, err)
+
+    return call
+
+
+@pytest.fixture
+def streamjoin(command: Command, platform: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same, on the real app."""
+    monkeypatch.setenv("STREAMJOIN_HOST", platform.host)
+    return command

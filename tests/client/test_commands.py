@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,12 @@ from starlette.responses import JSONResponse
 
 from backend.catalog.ids import now_us
 from backend.catalog.models import Machine
-from streamjoin.cli import commands as cli
-from streamjoin.cli.platform import common
 from streamjoin.cli.platform.common import CELL_MAX, LAST_CELL_MAX
 from streamjoin.cli.platform.jobs import added
 from streamjoin.client import Client, News
 from streamjoin.relations.history import History, Reading
 from streamjoin.spec.job import tables_folder
+from tests.client.conftest import Command
 from tests.client.serve import Server
 from tests.client.standin import StandIn
 from tests.servers.process import free_ports
@@ -47,47 +45,6 @@ query: |
   FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS
 run: {{slots: 1}}
 """
-
-
-@dataclass(frozen=True)
-class Said:
-    status: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Said]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """`streamjoin`, in this process."""
-
-    monkeypatch.setattr(common, "REACH_S", 0.3)
-
-    def call(*arguments: str, stdin: str = "") -> Said:
-        monkeypatch.setattr(sys, "argv", ["streamjoin", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        out, err = (text.decode() for text in capfdbinary.readouterr())
-        assert "Traceback" not in out + err and "mistake in StreamJoin" not in err, err
-        return Said(status, out, err)
-
-    return call
-
-
-@pytest.fixture
-def streamjoin(command: Command, platform: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The same, on the real app."""
-    monkeypatch.setenv("STREAMJOIN_HOST", platform.host)
-    return command
 
 
 def test_a_stream_is_tested_created_listed_shown_sampled_and_deleted(streamjoin: Command, folder: Path) -> None:
@@ -307,7 +264,8 @@ def test_a_join_file_of_several_queries_is_a_job_and_changes_it(
     made = streamjoin("jobs", "create", "-f", str(path), "-o", "json")
     assert made.status == 0, made.err
     assert "alone" in made.json()["queries"] and "o.id = p.id" in made.json()["query"]
-    assert "queries.alone.results: parquet not taken" in made.err and "run.checkpoint is not taken" in made.err
+    assert "streamjoin: note: queries.alone.results.parquet is not taken: the platform" in made.err
+    assert "run.checkpoint is not taken" in made.err
     spec = streamjoin("streams", "get", "whole_orders", "-o", "json").json()["spec"]
     assert spec["path"] == str(path.parent / "orders.csv")
     assert "this is right" in streamjoin("jobs", "validate", "-f", str(path)).out

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
-from streamjoin.cli.platform.common import Format, note, read_document, show
-from streamjoin.errors import InputError
+from streamjoin.cli.platform.common import Format, note, read_document, show, warn
+from streamjoin.cli.terminal import counted
+from streamjoin.errors import InputError, RunError
+
+NO_SPEC: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def read_entry(file: str, what: str, fields: Sequence[str]) -> dict[str, Any]:
-    """The fields of a file: an entry of a join file is the `spec` itself, or stands beside other fields.
+    """The fields of a file: an entry of a join file as its `spec`, or the entry with the other fields in it.
 
     Raises:
-        InputError: the file has other fields.
+        InputError: the file has other fields beside its `spec`.
     """
     document = read_document(file)
     if "spec" not in document:
-        return {"spec": document}
+        own = {field: document.pop(field) for field in fields if field in document}
+        return {**own, "spec": document}
     unknown = document.keys() - set(fields)
     if unknown or not isinstance(document["spec"], dict):
         *others, last = fields
@@ -28,22 +33,26 @@ def read_entry(file: str, what: str, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def name_of(entry: dict[str, Any], given: str | None, what: str) -> str:
-    """What the new one is called.
+    """What the new one is called: as the command says, else as the file does.
 
     Raises:
         InputError: nobody says it.
     """
-    name = given or entry.get("name")
+    in_file = entry.get("name")
+    name = given or in_file
     if name is None:
         raise InputError(f"a {what} needs a name: streamjoin {what}s create NAME -f FILE, or `name:` in the file")
+    if in_file is not None and str(in_file) != str(name):
+        warn(f"the {what} is called {name}, as the command says; the file says `name: {in_file}`")
     return str(name)
 
 
-def show_rows(sample: Any, output: Format, more: str = "") -> None:
-    """Print the rows of a look.
+def show_rows(sample: Any, output: Format, more: str = "", spec: Mapping[str, Any] = NO_SPEC) -> None:
+    """Print the rows of a look, and on standard error why records are bad, and which given columns have no value.
 
     Args:
         more: what else there is to say about it, to a person who looks on.
+        spec: what was looked at, as far as it is known here.
     """
     if output in ("json", "yaml"):
         show(sample, output)
@@ -53,5 +62,25 @@ def show_rows(sample: Any, output: Format, more: str = "") -> None:
     show([{str(place): value for place, value in enumerate(row)} for row in sample["rows"]], output,
          [str(place) for place in range(len(names))], names)  # fmt: skip
     note(f"{len(sample['rows'])} of {sample['rows_seen']:,} rows seen{more}")
-    for reason, count in sample["bad_records"].items():
-        note(f"{count:,} bad records: {reason}")
+    for reason, count in sorted(sample["bad_records"].items(), key=lambda bad: -bad[1]):
+        warn(f"{counted(count, 'bad record')}: {reason}")
+    schema = spec.get("schema")
+    given = schema if isinstance(schema, Mapping) else NO_SPEC
+    for place, name in enumerate(names):
+        # Files may lack columns, so one that is misspelt in the schema is no mistake for the platform.
+        if name in given and sample["rows"] and all(row[place] is None for row in sample["rows"]):
+            warn(
+                f'note: column "{name}" has no value in the {counted(len(sample["rows"]), "row")} shown; if the '
+                "records have it, check how the schema spells it"
+            )
+
+
+def refuse_all_bad(sample: Any) -> None:
+    """End with a failure where a look has found records, and none that is a row.
+
+    Raises:
+        RunError: so it is.
+    """
+    if sample["bad_records"] and not sample["rows_seen"]:
+        count = sum(sample["bad_records"].values())
+        raise RunError(f"no row can be used: {counted(count, 'record is', 'records are')} bad")

@@ -192,7 +192,9 @@ def _further(name: str, one: Any, own: Any, told: list[str]) -> Any:
 def _tell(results: Mapping[str, Any], told: list[str], query: str | None) -> None:
     if dropped := [field for field in results if field not in _KEPT]:
         place = "results" if query is None else f"queries.{query}.results"
+        *others, last = (f"{place}.{field}" for field in dropped)
+        what = f"{', '.join(others)} and {last} are" if others else f"{last} is"
         told.append(
-            f"{place}: {', '.join(dropped)} not taken: the platform keeps all results in its store; streamjoin ask "
-            "shows them, and writes files"
+            f"{what} not taken: the platform keeps all results in its store; streamjoin ask shows them, and writes "
+            "files"
         )

@@ -354,7 +354,7 @@ def added(before: str, now: str) -> str:
 def _draft(document: Mapping[str, Any], own: str | None) -> dict[str, Any]:
     found = draft_of(document, own)
     for sentence in found.told:
-        warn(sentence)
+        warn(f"note: {sentence}")
     draft = dict(found.sections)
     if (streams := document.get("streams")) is not None:
         draft["streams"] = list(streams)
@@ -380,7 +380,7 @@ def _change(client: Client, job: str, document: Mapping[str, Any], file: str, ow
     before = client.jobs.get(job) if is_whole else None
     found = change_of(document, before, own)
     for sentence in found.told:
-        warn(sentence)
+        warn(f"note: {sentence}")
     check_registered(client, entries_of(document, file, client.host), "and update the job then")
     if before is not None and document.get("streams") is not None:
         further = found.sections.get("queries", {})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cyclopts
 
 from streamjoin.cli.platform.common import HERE, File, Format, Output, Version, Where, note, show
-from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
+from streamjoin.cli.platform.entries import NO_SPEC, name_of, read_entry, refuse_all_bad, show_rows
 
 app = cyclopts.App(name="relations", help="Relations registered with the platform, and versions of a join file's.")
 COLUMNS = ("name", "spec.source", "spec.path", "version", "updated_at", "id")
@@ -38,6 +39,18 @@ def get(relation: str, *, output: Output = "yaml", where: Where = HERE) -> None:
 def create(name: str | None = None, *, file: File, output: Output = "yaml", where: Where = HERE) -> None:
     """Register a relation.
 
+    The file has the fields of an entry of `relations:` in a join file, with `name` and `secrets` among them:
+
+    ```
+    name: customers
+    source: sql
+    url: postgresql://reader@db/shop
+    table: customers
+    secrets: {password: ...}
+    ```
+
+    Or `spec:` has the entry, with `name` and `secrets` beside it.
+
     Parameters
     ----------
     name
@@ -67,10 +80,13 @@ def update(relation: str, *, file: File, version: Version = None, output: Output
 
 @app.command(name="test")
 def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> None:
-    """Look at a relation without registering it: columns, first rows, size, and how skewed values are."""
+    """Look at a relation without registering it: columns, first rows, size, and how skewed values are.
+
+    Bad records are told with their reasons; exit status 1 if there are no others.
+    """
     with where.client() as client:
         entry = read_entry(file, "relation", FIELDS)
-        _show_sample(client.relations.test(entry["spec"], secrets=entry.get("secrets")), output)
+        _show_sample(client.relations.test(entry["spec"], secrets=entry.get("secrets")), output, entry["spec"])
 
 
 @app.command
@@ -100,7 +116,8 @@ def delete(relation: str, *, where: Where = HERE) -> None:
         note(f"relation {relation} is removed")
 
 
-def _show_sample(sample: Any, output: Format) -> None:
+def _show_sample(sample: Any, output: Format, spec: Mapping[str, Any] = NO_SPEC) -> None:
     rows = "" if sample["row_count"] is None else f"{sample['row_count']:,} rows, "
     files = "" if sample["files"] is None else f"{sample['bytes']:,} bytes, in {sample['files']:,} files"
-    show_rows(sample, output, f", of {rows}{files}" if files else "")
+    show_rows(sample, output, f", of {rows}{files}" if files else "", spec)
+    refuse_all_bad(sample)

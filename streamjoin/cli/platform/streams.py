@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cyclopts
 
 from streamjoin.cli.platform.common import HERE, File, Format, Output, RowsFile, Version, Where, note, read_rows, show
-from streamjoin.cli.platform.entries import name_of, read_entry, show_rows
+from streamjoin.cli.platform.entries import NO_SPEC, name_of, read_entry, refuse_all_bad, show_rows
 
 app = cyclopts.App(name="streams", help="Streams that are registered with the platform.")
 COLUMNS = ("name", "spec.source", "spec.time", "spec.delay", "version", "updated_at", "id")
@@ -51,6 +52,17 @@ def get(stream: str, *, output: Output = "yaml", where: Where = HERE) -> None:
 def create(name: str | None = None, *, file: File, output: Output = "yaml", where: Where = HERE) -> None:
     """Register a stream.
 
+    The file has the fields of an entry of `streams:` in a join file, with `name` and `secrets` among them:
+
+    ```
+    name: sales
+    source: csv
+    path: /data/sales
+    time: sold_at
+    ```
+
+    Or `spec:` has the entry, with `name` and `secrets` beside it.
+
     Parameters
     ----------
     name
@@ -80,10 +92,13 @@ def update(stream: str, *, file: File, version: Version = None, output: Output =
 
 @app.command(name="test")
 def look_at(*, file: File, output: Output = "table", where: Where = HERE) -> None:
-    """Look at a stream without registering it: columns, first rows, and how skewed values are."""
+    """Look at a stream without registering it: columns, first rows, and how skewed values are.
+
+    Bad records are told with their reasons; exit status 1 if there are no others.
+    """
     with where.client() as client:
         entry = read_entry(file, "stream", FIELDS)
-        _show_sample(client.streams.test(entry["spec"], secrets=entry.get("secrets")), output)
+        _show_sample(client.streams.test(entry["spec"], secrets=entry.get("secrets")), output, entry["spec"])
 
 
 @app.command
@@ -136,11 +151,15 @@ def delete(stream: str, *, where: Where = HERE) -> None:
         note(f"stream {stream} is removed")
 
 
-def _show_sample(sample: Any, output: Format) -> None:
+def _show_sample(sample: Any, output: Format, spec: Mapping[str, Any] = NO_SPEC) -> None:
     rate = "" if sample["rate_per_s"] is None else f", about {sample['rate_per_s']:,.0f} rows/s of event time"
-    show_rows(sample, output, rate)
-    if output in ("json", "yaml"):
-        return
+    show_rows(sample, output, rate, spec)
+    if output not in ("json", "yaml"):
+        _tell_columns(sample)
+    refuse_all_bad(sample)
+
+
+def _tell_columns(sample: Any) -> None:
     for one in sample.get("widened", ()):
         count = f"{one['values']:,} value{'' if one['values'] == 1 else 's'}"
         note(f"{one['column']} is {one['type']} because of {count} such as {one['example']!r}; else {one['instead']}")

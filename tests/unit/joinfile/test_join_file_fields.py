@@ -289,7 +289,9 @@ SCHEMAS: list[tuple[Changes, str, str]] = [
     (schema(k="int64", id="int64"), "streams.orders.time", 'there is no column "ts"; columns are k, id'),
     (schema(ts="string", id="int64"), "streams.orders.time", 'column "ts" is string, such as "2026-01-01T'),
     ({f"{ORDERS}/time": "price"}, "streams.orders.time", 'column "price" is float64; an event time is a timestamp'),
-    ({f"{ORDERS}/time": "TS"}, "streams.orders.time", 'there is no column "TS"'),
+    ({f"{ORDERS}/time": "TS"}, "streams.orders.time", 'there is no column "TS"; did you mean "ts"?'),
+    ({f"{ORDERS}/time": "pryce"}, "streams.orders.time", 'there is no column "pryce"; did you mean "price"?'),
+    ({f"{ORDERS}/time": "sold_at"}, "streams.orders.time", 'there is no column "sold_at"; columns are ts, id, k'),
 ]  # fmt: skip
 RESULTS: list[tuple[Changes, str, str]] = [
     ({"results": {"parquet": "a", "jsonl": "b"}}, "results", "name exactly one of"),

@@ -35,7 +35,7 @@ WRONG: list[tuple[Any, str, str]] = [
     ({**SECONDS, **MARKED, **PER_FILE}, "", "has every and column and per"),
     ({"every": "0s"}, ".every", "is 0s; give a span such as 1s"),
     ({"column": "kind", "value": 1}, ".column", 'there is no column "kind"; columns are ts, id, k, price'),
-    ({"column": "K", "value": 1}, ".column", 'there is no column "K"'),
+    ({"column": "K", "value": 1}, ".column", 'there is no column "K"; did you mean "k"?'),
     ({"column": "k", "value": "end"}, ".value", '"end" is no value that column "k" can hold, which is int64'),
     ({"column": "k", "value": True}, ".value", 'true is no value that column "k" can hold'),
     ({"column": "k", "value": [1, 2]}, ".value", '[1, 2] is no value that column "k" can hold'),
