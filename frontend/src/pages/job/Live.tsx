@@ -9,7 +9,7 @@ import { Loading } from '../../components/Loading';
 import { ProblemView } from '../../components/ProblemView';
 import { RelationsOfJob } from '../relations/VersionsPanel';
 import { Decisions } from './Decisions';
-import { inputOf } from './input';
+import { inputOf, isLive } from './input';
 import { JobCharts } from './JobCharts';
 import { JobStats } from './JobStats';
 import { isApproximate } from './leftOut';
@@ -38,9 +38,9 @@ interface LiveProps {
 export function Live({ job, onTake }: LiveProps) {
   const client = useQueryClient();
   const [minutes, setMinutes] = useState(MINUTES_AT_FIRST);
-  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
+  const isFollowed = isLive(job);
   const history = useQuery({
-    ...historyQuery(client, job.id, minutes, isLive),
+    ...historyQuery(client, job.id, minutes, isFollowed),
     // Another range shows what is there until it comes.
     placeholderData: (before) => before,
   });
@@ -52,7 +52,7 @@ export function Live({ job, onTake }: LiveProps) {
   return (
     <>
       <QueryText job={job} />
-      {isLive && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
+      {isFollowed && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
       <LateFilesNotice report={reports.at(-1)} />
       <JobStats job={job} reports={reports} input={input} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
@@ -77,7 +77,7 @@ export function Live({ job, onTake }: LiveProps) {
       </div>
       <div className={classes.columns}>
         <Units report={reports.at(-1)} />
-        {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
+        {hasCommitted && <Snapshots id={job.id} isLive={isFollowed} />}
       </div>
     </>
   );
