@@ -259,3 +259,22 @@ test('a viewer is told who creates jobs', () => {
   shown('viewer');
   expect(createdWhy()).toMatch(/^Before it can be created: ask an admin for the role operator: viewers look/);
 });
+
+test('a query that is longer than the API takes is not sent there, and its length is said', async () => {
+  typed(`${QUERY} ${'x'.repeat(70_000)}`);
+  shown();
+  const words = /the query has 70,062 characters, and 65,536 is the most/i;
+  expect(await screen.findByText(/^The query has 70,062 characters, and 65,536 is the most\.$/)).toBeDefined();
+  await act(() => new Promise((resolve) => setTimeout(resolve, 500)));
+  expect(createdWhy()).toMatch(words);
+  expect(askedOf('validate')).toEqual([]);
+  expect(screen.queryByText('is being checked')).toBeNull();
+});
+
+test('a check that failed is not said to go on', async () => {
+  isDown = true;
+  typed(QUERY);
+  shown();
+  await screen.findByText('could not be checked');
+  expect(screen.queryByText('is being checked')).toBeNull();
+});
