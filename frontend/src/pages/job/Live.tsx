@@ -9,6 +9,7 @@ import { Loading } from '../../components/Loading';
 import { ProblemView } from '../../components/ProblemView';
 import { RelationsOfJob } from '../relations/VersionsPanel';
 import { Decisions } from './Decisions';
+import { heldBack } from './heldBack';
 import { inputOf, isLive } from './input';
 import { JobCharts } from './JobCharts';
 import { JobStats } from './JobStats';
@@ -49,12 +50,13 @@ export function Live({ job, onTake }: LiveProps) {
     reports.some((report) => report.results > 0) || (job.generation > 0 && job.observed === 'stopped');
   const span = labelOf(minutes);
   const input = inputOf(job, reports);
+  const held = heldBack(job, input, reports.at(-1));
   return (
     <>
       <QueryText job={job} />
       {isFollowed && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
       <LateFilesNotice report={reports.at(-1)} />
-      <JobStats job={job} reports={reports} input={input} span={span} />
+      <JobStats job={job} reports={reports} input={input} held={held} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
       {history.isPending ? (
         <Loading what="charts" lines={6} />
@@ -73,7 +75,7 @@ export function Live({ job, onTake }: LiveProps) {
       </div>
       <OfSomeJobs job={job} reports={reports} span={span} />
       <div className={classes.results}>
-        <TailPanel job={job} input={input} isApproximate={isApproximate(reports)} />
+        <TailPanel job={job} input={input} held={held} isApproximate={isApproximate(reports)} />
       </div>
       <div className={classes.columns}>
         <Units report={reports.at(-1)} />
