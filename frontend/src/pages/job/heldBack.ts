@@ -11,10 +11,13 @@ const CHANGES = /\bEMIT\s+EVERY\b/i;
 
 type Parts = Pick<Job, 'query' | 'queries' | 'phase'>;
 
+/** Whether a query's groups come out when later rows have closed their windows. */
+export const groupsWait = (query: string): boolean => HAS_WINDOWS.test(query) && !CHANGES.test(query);
+
 function hasWindows({ query, queries }: Parts): boolean {
   const all = [query, ...Object.values(queries ?? {}).map((one) => one.query)];
   const grouped = all.filter((text) => HAS_GROUPS.test(text));
-  return grouped.length > 0 && grouped.every((text) => HAS_WINDOWS.test(text) && !CHANGES.test(text));
+  return grouped.length > 0 && grouped.every(groupsWait);
 }
 
 function groupsIn({ stages, units }: Report): number {

@@ -4,7 +4,9 @@ import { Panel } from '../../components/Panel';
 import { SqlEditor } from '../../editor/SqlEditor';
 import { tooLong } from './blockers';
 import { withField, type JoinDraft } from './draft';
+import { holdsGroupsBack, UNTIL_END } from './ends';
 import { Growth } from './Growth';
+import { HeldGroups } from './HeldGroups';
 import classes from './NewJoinPage.module.css';
 import { Templates } from './Templates';
 import type { Checked } from './useChecked';
@@ -57,6 +59,9 @@ export function QueryPanel({ draft, checked, streams, onEdit }: QueryPanelProps)
         </p>
       ))}
       {isRight && <Growth draft={body} isReady={isReady} />}
+      {isRight && holdsGroupsBack(draft, streams) && (
+        <HeldGroups onUntilEnd={() => onEdit((before) => withField(before, UNTIL_END, 'true'))} />
+      )}
     </Panel>
   );
 }
