@@ -12,7 +12,8 @@ const ONE_FILE = /^[^*?[\]]*\.\w+$/;
 
 function ends({ spec }: Pick<Stream, 'spec'>): boolean {
   if (spec.source === 'generator') return typeof spec.rows === 'number';
-  return typeof spec.source === 'string' && OF_FILES.has(spec.source) && ONE_FILE.test(String(spec.path ?? ''));
+  const { source, path } = spec;
+  return typeof source === 'string' && OF_FILES.has(source) && typeof path === 'string' && ONE_FILE.test(path);
 }
 
 export function holdsGroupsBack({ query, fields }: Pick<JoinDraft, 'query' | 'fields'>, streams: Stream[]): boolean {
