@@ -72,11 +72,11 @@ class ProblemDocument(BaseModel):
 
 TITLES = {
     "bad_request": (400, "The request cannot be understood"),
-    "unauthenticated": (401, "Nobody is logged in"),
+    "unauthenticated": (401, "Not signed in"),
     "forbidden": (403, "This is not allowed"),
     "not_found": (404, "This was not found"),
     "method_not_allowed": (405, "The resource has no such method"),
-    "conflict": (409, "The state of the resource does not allow this"),
+    "conflict": (409, "This cannot be done now"),
     "still_running": (409, "The same request is still being worked on"),
     "changed_meanwhile": (412, "The resource was changed meanwhile"),
     "too_large": (413, "The request is too large"),

@@ -53,6 +53,7 @@ def observe(
             else:
                 job.reason = None
         case lifecycle.FAILED:
+            message = f"generation {generation} failed"
             job.failures += 1
             given_up = own_fault and job.failures >= lifecycle.GIVE_UP_FAILURES
             job.reason = (reason or "nobody knows why") + (lifecycle.GIVEN_UP if given_up else "")

@@ -37,13 +37,13 @@ const UNITS: [name: string, ms: number][] = [
   ['s', 1_000],
 ];
 
-/** The largest unit that fits, such as 1.5 s, 12 min or 3 d. */
+/** The largest unit that fits, such as 1.5 s, 12 min or 3 d; and 0.5 ms. */
 export function formatDuration(ms: number | null | undefined): string {
   if (ms == null) return NONE;
   const size = Math.abs(ms);
   const [name, unit] = UNITS.find(([, one]) => size >= one) ?? ['ms', 1];
   const value = ms / unit;
-  return `${Math.abs(value) < 10 && unit > 1 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)} ${name}`;
+  return `${Math.abs(value) < 10 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)} ${name}`;
 }
 
 /** A time that may be very short, such as 1.20 ms or 0.140 µs. */

@@ -78,7 +78,7 @@ class NotFound(StreamJoinApiError):
 
 
 class Conflict(StreamJoinApiError):
-    """The state of the thing does not allow this."""
+    """This cannot be done now: the state of the thing does not allow it."""
 
 
 class ChangedMeanwhile(StreamJoinApiError):

@@ -36,6 +36,11 @@ def test_a_problem_says_whether_the_same_request_may_succeed_later(code: str) ->
     assert (document["code"], document["subcode"], document["can_retry"]) == (code, code, code in PASSES)
 
 
+def test_titles_say_it_as_people_do() -> None:
+    assert Problem("unauthenticated", "why").document()["title"] == "Not signed in"
+    assert Problem("conflict", "why").document()["title"] == "This cannot be done now"
+
+
 def test_a_refusal_has_what_programs_need(api: TestClient) -> None:
     said = api.get("/api/v1/streams/nothing").json()
     assert (said["code"], said["subcode"], said["can_retry"]) == ("not_found", "unknown_name", False)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
+from backend.catalog.models import Event
 from worker.observed import observe
 
 from .jobs import add_job, change, events_of, job_of
@@ -50,6 +52,14 @@ def test_a_failure_is_counted_with_its_reason_until_the_job_is_given_up(catalog:
     change(catalog, job, failures=0, reason=None)  # somebody starts it
     assert not job_of(catalog, job).is_given_up
     assert job_of(catalog, job).phase == "recovering"  # until its next generation is on its way
+
+
+def test_the_event_of_a_failure_says_that_it_failed_and_why(catalog: Catalog) -> None:
+    job = add_job(catalog, observed="running", generation=1)
+    see(catalog, job, "failed", reason="Java ended")
+    with catalog.read() as session:
+        messages = session.scalars(select(Event.message).where(Event.job_id == job)).all()
+    assert messages == ["generation 1 failed: Java ended"]
 
 
 def test_a_failure_that_is_not_the_jobs_fault_is_never_given_up(catalog: Catalog) -> None:

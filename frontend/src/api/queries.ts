@@ -19,6 +19,9 @@ const LOG_MS = 3_000;
 /** A report that is older tells nothing of now. */
 const LATEST_MINUTES = 0.2;
 
+/** What of a job is asked again and again only while it runs, by the third part of its key. */
+export const OF_RUNNING = ['snapshots', 'rejected', 'log', 'history'] as const;
+
 const idOf = ({ id }: { id: string }): string => id;
 const nameOf = ({ name }: { name: string }): string => name;
 

@@ -126,3 +126,28 @@ test.each([
   expect(words(...halfDays)(43_200)).toEqual(['2026-01-01', '12:00', '2026-01-02', '12:00']);
   expect(words(86_390, 86_400, 86_410)(10)).toEqual(['23:59:50', '2026-01-02', '00:00:10']);
 });
+
+test('no label along an axis repeats the one before it', async () => {
+  const { plot, options } = await drawn([0, 3], { label: 'a', values: [1, 2] });
+  const inScales = { ...plot, scales: { y: { min: 0 } } } as unknown as uPlot;
+  const along = (axis: number, splits: number[], stepS = 0) => {
+    const { values } = options.axes?.[axis] ?? {};
+    return typeof values === 'function' && values(inScales, splits, axis, 0, stepS);
+  };
+  const halves = [5, 5.5, 6, 6.5].map((split) => T0_S + split);
+  expect(along(0, halves, 0.5)).toEqual(['00:00:05', '', '00:00:06', '']);
+  const within = [5.2, 5.4, 5.6].map((split) => T0_S + split);
+  expect(along(0, within, 0.2)).toEqual(['00:00:05', '', '']);
+  expect(along(1, [0, 1, 1, 2])).toEqual(['0', '1', '', '2']);
+});
+
+test('a chart without a value says so in place of axes', () => {
+  const data = { atS: [T0_S, T0_S + 1], series: [{ label: 'p50', values: [undefined, null] }], restartsS: [] };
+  render(
+    <MantineProvider env="test">
+      <TimeChart title="Latency" data={data} format={String} view={{ zoom: null, isLog: false }} onZoom={() => undefined} />
+    </MantineProvider>,
+  );
+  expect(screen.getByText('nothing reported in this time')).toBeDefined();
+  expect(FakePlot.last).toBeNull();
+});

@@ -33,7 +33,7 @@ export function TimeChart({ title, note, data, format, view, holds = false, onZo
   const colours = SERIES[scheme];
   const place = pointed !== null && pointed < data.atS.length ? pointed : data.atS.length - 1;
   // Without input no batch tells a lag, so a chart may have times and nothing to draw at them.
-  const isEmpty = data.atS.length === 0 || data.series.length === 0;
+  const isEmpty = useMemo(() => data.series.every(({ values }) => values.every((value) => value == null)), [data]);
   const spanS = (data.atS.at(-1) ?? 0) - (data.atS[0] ?? 0);
   const timeOf = (atS: number) => (spanS < DAY_S ? times.clock(atS) : times.timeOfUs(atS * 1e6));
   const words = data.series.map((one) => described(one, format)).join('; ');

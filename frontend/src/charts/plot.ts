@@ -100,7 +100,7 @@ function axesOf({ scheme, format, times }: Looks): uPlot.Axis[] {
       size: X_AXIS_PX,
       gap: 3,
       space: (_, _axis, fromS, toS) => (toS - fromS < DAY_S ? 54 : 72),
-      values: (_, splits, _axis, _space, stepS) => splits.map((atS) => written(atS, stepS, times)),
+      values: (_, splits, _axis, _space, stepS) => unlike(timesAlong(splits, stepS, times)),
     },
     {
       ...axis,
@@ -108,9 +108,19 @@ function axesOf({ scheme, format, times }: Looks): uPlot.Axis[] {
       space: 26,
       // A log scale has lines without a word, and some below its end.
       values: (chart, splits: (number | null)[]) =>
-        splits.map((split) => (split === null || split < (chart.scales.y?.min ?? 0) ? '' : format(split))),
+        unlike(splits.map((split) => (split === null || split < (chart.scales.y?.min ?? 0) ? '' : format(split)))),
     },
   ];
+}
+
+/** Labels of which none repeats the one before it: a finer line keeps no label of its own. */
+export const unlike = (labels: string[]): string[] =>
+  labels.map((label, place) => (label === labels.slice(0, place).findLast((before) => before !== '') ? '' : label));
+
+/** Whole seconds have their clock, and not what is between them, unless there is nothing else. */
+function timesAlong(splits: number[], stepS: number, times: Times): string[] {
+  const hasWhole = splits.some(Number.isInteger);
+  return splits.map((atS) => (hasWhole && !Number.isInteger(atS) ? '' : written(atS, stepS, times)));
 }
 
 /** A time along the axis; where a day begins, its date tells it from the same hour of other days. */

@@ -48,6 +48,15 @@ test('a running plan is a tree whose edges have the rates of the report', () => 
   expect(tree.getByText('7/s').nextElementSibling?.textContent).toBe('results');
 });
 
+test('only several inputs are led together: the edge of a single one goes straight into its stage', () => {
+  const grouped = report([FIRST, { stage: 2, inputs: [{ stage: 1 }], kind: null }]);
+  shown(<StagesPanel report={grouped} isComing />);
+  const tree = within(screen.getByRole('region', { name: 'The plan as a tree of stages' }));
+  const ofStage = (words: string) => tree.getByText(words).closest('div')?.previousElementSibling as HTMLElement;
+  expect(ofStage('Stage 1').dataset.several).toBe('true');
+  expect(ofStage('Stage 2').dataset.several).toBe('false');
+});
+
 test('a stage that decides on rows says what kind of join it is, and how many wait', () => {
   const left = report([
     { ...FIRST, results: 90, kind: 'LEFT', open_rows: 7 },
@@ -56,7 +65,7 @@ test('a stage that decides on rows says what kind of join it is, and how many wa
   shown(<StagesPanel report={left} isComing />);
   expect(screen.getByText('Stage 1 is orders LEFT JOIN payments; stage 2 joins stage 1 with refunds and gives the results.')).toBeDefined();
   const tree = within(screen.getByRole('region', { name: 'The plan as a tree of stages' }));
-  expect(tree.getByText('LEFT JOIN')).toBeDefined();
+  expect(tree.getByText('LEFT JOIN').closest('div')?.textContent).toMatch(/^Stage 1 LEFT JOIN/);
   expect(tree.getByText('2 units, 80 stored, 7 wait')).toBeDefined();
   expect(tree.getByText('1 unit, 40 stored')).toBeDefined();
 });

@@ -71,7 +71,7 @@ export function StageTree<Stage extends PlanStage>({ stages, along, about }: Sta
   };
   const drawStage = (stage: Stage): ReactNode => (
     <div className={classes.join}>
-      <ul className={classes.inputs}>
+      <ul className={classes.inputs} data-several={stage.inputs.length > 1}>
         {stage.inputs.map((input, side) => (
           // A stream may be joined with itself.
           <li key={`${String(side)} ${nameOf(input)}`}>{draw(input)}</li>
@@ -79,7 +79,7 @@ export function StageTree<Stage extends PlanStage>({ stages, along, about }: Sta
       </ul>
       <div className={classes.stage}>
         <b>Stage {stage.stage}</b>
-        {hasKind(stage) && <span>{kindOf(stage)}</span>}
+        {hasKind(stage) && <span> {kindOf(stage)}</span>}
         {about !== undefined && <span className={classes.about}>{about(stage)}</span>}
       </div>
     </div>

@@ -93,7 +93,7 @@ export function administration(password) {
     await dialog.getByRole('radio', { name: 'operator' }).check();
     await page.waitForTimeout(500);
     await walk.look(page, 'keys-new');
-    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.getByText('it is shown this once').waitFor({ timeout: SLOW_MS });
     const key = await dialog.locator('pre').textContent();
     walk.expect(/^sj_[\w-]{43}$/.test(key), `the key is "${key}"`);

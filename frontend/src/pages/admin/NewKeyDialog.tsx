@@ -19,7 +19,7 @@ const NAME_MAX = 100;
 export function NewKeyDialog({ me, onClose }: { me: Me; onClose: () => void }) {
   const client = useQueryClient();
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>('viewer');
+  const [role, setRole] = useState<Role>(me.role);
   const [goesOn, setGoesOn] = useState(false);
   const make = useMutation({
     mutationFn: () =>
@@ -62,7 +62,7 @@ export function NewKeyDialog({ me, onClose }: { me: Me; onClose: () => void }) {
               Cancel
             </Button>
             <Button type="submit" disabled={name.trim() === ''} loading={make.isPending}>
-              Make it
+              Create key
             </Button>
           </Group>
         </Stack>

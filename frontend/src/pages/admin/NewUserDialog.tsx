@@ -45,7 +45,7 @@ export function NewUserDialog({ onClose }: { onClose: () => void }) {
           <RoleField roles={ROLES} value={role} error={errors.at['/role']} onChange={setRole} />
           <PasswordInput
             label="Password"
-            description="8 characters at least; tell it them, and they change it here"
+            description="8 characters at least. Give it to them; they can change it here"
             required
             autoComplete="new-password"
             value={password}
@@ -59,7 +59,7 @@ export function NewUserDialog({ onClose }: { onClose: () => void }) {
               Cancel
             </Button>
             <Button type="submit" disabled={name.trim() === '' || password === ''} loading={create.isPending}>
-              Make it
+              Create user
             </Button>
           </Group>
         </Stack>

@@ -46,12 +46,12 @@ test('a line for each group, which goes on as the group changes', () => {
   change(1, 'a', 5, 1.5);
   change(2, 'b', 7, 2.5);
   draw();
-  expect(screen.getByRole('img', { name: /^n\. a: now 5, between 5 and 5; b: now 7/ })).toBeDefined();
+  expect(screen.getByRole('img', { name: /^n by k\. a: now 5, between 5 and 5; b: now 7/ })).toBeDefined();
   change(3, 'a', 9, 0.5);
   draw();
   expect(screen.getByRole('img', { name: /a: now 9, between 5 and 9/ })).toBeDefined();
   fireEvent.change(screen.getByLabelText('Drawn'), { target: { value: 'top' } });
-  expect(screen.getByRole('img', { name: /^top\. a: now 0\.5, between 0\.5 and 1\.5/ })).toBeDefined();
+  expect(screen.getByRole('img', { name: /^top by k\. a: now 0\.5, between 0\.5 and 1\.5/ })).toBeDefined();
 });
 
 test('a value holds until the next one', async () => {

@@ -8,6 +8,7 @@ import { useView } from '../../charts/useView';
 import { allOf } from '../../charts/view';
 import { formatShort } from '../../format';
 import type { TailView } from '../../live/tail';
+import classes from './GroupChart.module.css';
 
 export function GroupChart({ view }: { view: Pick<TailView, 'columns' | 'groups' | 'changes'> }) {
   const { columns, groups, changes } = view;
@@ -22,10 +23,11 @@ export function GroupChart({ view }: { view: Pick<TailView, 'columns' | 'groups'
   const { view: part, choose: choosePart, onZoom } = useView(all);
   if (shown === undefined || data === null || data.series.length === 0) return null;
   return (
-    <section aria-label="Groups over event time">
+    <section className={classes.groups} aria-label="Groups over event time">
       {numbers.length > 1 && (
         <NativeSelect
           size="xs"
+          className={classes.drawn}
           aria-label="Drawn"
           data={numbers}
           value={shown}
@@ -34,8 +36,8 @@ export function GroupChart({ view }: { view: Pick<TailView, 'columns' | 'groups'
       )}
       <ChartTools all={all} view={part} onView={choosePart} />
       <TimeChart
-        title={shown}
-        note={`by event time, of the ${LINES_MAX} groups at most that change most often`}
+        title={`${shown} by ${groups.join(', ')}`}
+        note={`over event time, of the ${LINES_MAX} groups at most that change most often`}
         data={data}
         format={formatShort}
         view={part}

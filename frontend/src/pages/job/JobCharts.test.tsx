@@ -52,6 +52,7 @@ const reports = Array.from({ length: 100 }, (_, s) =>
       seconds: 1,
       tuples_per_second: s === 3 ? 62_100 : 900,
       results_per_second: 9,
+      batch_ms: { p50: 300, p95: 400 },
       lag_ms: { r: 5 },
       live_tuples: { r: 7 },
     },
@@ -178,7 +179,14 @@ test('a job without input tells no lag, and the other charts are drawn', async (
       at: new Date((T0_S + s) * 1000).toISOString(),
       span_s: 1,
       generation: 1,
-      figures: { seconds: 1, tuples_per_second: 0, results_per_second: 0, lag_ms: {}, live_tuples: { r: 7 } },
+      figures: {
+        seconds: 1,
+        tuples_per_second: 0,
+        results_per_second: 0,
+        batch_ms: s === 0 ? { p50: 300, p95: 400 } : {},
+        lag_ms: {},
+        live_tuples: { r: 7 },
+      },
     }),
   );
   render(

@@ -29,16 +29,13 @@ const job = {
 
 let answers: () => Promise<Response> = () => Promise.resolve(Response.json(job));
 
-test('when the platform is out of reach the header says so, and since when; and goes back by itself', async () => {
-  vi.stubGlobal('fetch', (request: Request) =>
-    new URL(request.url).pathname.endsWith('/jobs/job_1') ? answers() : new Promise(() => undefined),
-  );
+function shown(address: string) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, networkMode: 'always' } } });
   client.setQueryData(meQuery.queryKey, { id: null, name: '', role: 'admin', key_id: null } as Me);
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={client}>
-        <MemoryRouter initialEntries={['/jobs/job_1?tab=definition']}>
+        <MemoryRouter initialEntries={[address]}>
           <Routes>
             <Route path="/jobs/:id" element={<JobPage />} />
           </Routes>
@@ -46,6 +43,14 @@ test('when the platform is out of reach the header says so, and since when; and 
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
+}
+
+test('when the platform is out of reach the header says so, and since when; and goes back by itself', async () => {
+  vi.stubGlobal('fetch', (request: Request) =>
+    new URL(request.url).pathname.endsWith('/jobs/job_1') ? answers() : new Promise(() => undefined),
+  );
+  const client = shown('/jobs/job_1?tab=definition');
   const heading = await screen.findByRole('heading', { name: 'wins' });
   const page = heading.closest('[data-lost]');
   expect(page?.getAttribute('data-lost')).toBe('false');
@@ -62,4 +67,23 @@ test('when the platform is out of reach the header says so, and since when; and 
   await act(() => client.refetchQueries({ queryKey: jobQuery('job_1').queryKey, exact: true }));
   await waitFor(() => expect(screen.queryByText(/^connection lost/)).toBeNull());
   expect(page?.getAttribute('data-lost')).toBe('false');
+});
+
+test('what is asked again only while the job runs is asked once more when it has ended', async () => {
+  const asked: string[] = [];
+  answers = () => Promise.resolve(Response.json(job));
+  vi.stubGlobal('fetch', (request: Request) => {
+    const path = new URL(request.url).pathname;
+    asked.push(path.split('/').at(-1) ?? '');
+    if (path.endsWith('/jobs/job_1')) return answers();
+    return Promise.resolve(Response.json({ status: 500, title: 'down', code: 'internal' }, { status: 500 }));
+  });
+  const client = shown('/jobs/job_1?tab=rejected');
+  const count = () => asked.filter((path) => path === 'rejected').length;
+  await waitFor(() => expect(count()).toBe(1));
+  const reason = 'reached the end';
+  answers = () => Promise.resolve(Response.json({ ...job, phase: 'stopped', wanted: 'stopped', observed: 'stopped', reason }));
+  await act(() => client.refetchQueries({ queryKey: jobQuery('job_1').queryKey, exact: true }));
+  await screen.findByText('finished');
+  await waitFor(() => expect(count()).toBe(2));
 });

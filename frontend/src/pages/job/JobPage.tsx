@@ -23,6 +23,7 @@ import { LogsPanel } from './logs/LogsPanel';
 import { RejectedPanel } from './rejected/RejectedPanel';
 import { Revisions } from './revisions/Revisions';
 import { StartSteps } from './StartSteps';
+import { useLastLook } from './useLastLook';
 import { useTabs } from './useTabs';
 
 // The editor is large, and only this tab has one.
@@ -55,6 +56,7 @@ interface JobViewProps {
 }
 
 function JobView({ job, error = null, lostSinceMs }: JobViewProps) {
+  useLastLook(job);
   const isMine = mayChange(useMe(), job);
   const { tabs, tab, turnTo } = useTabs(isMine);
   const change = useTyped(job, () => turnTo('change'));

@@ -14,11 +14,13 @@ interface JobStatsProps {
   job: Job;
   reports: Report[];
   input: Input;
+  /** What is held back though the input is over; null for nothing. */
+  held: string | null;
   /** How far back the reports go. */
   span: string;
 }
 
-export function JobStats({ job, reports, input, span }: JobStatsProps) {
+export function JobStats({ job, reports, input, held, span }: JobStatsProps) {
   const report = reports.at(-1);
   const leftOut = leftOutOf(reports);
   const missing = missingWords(leftOut);
@@ -29,7 +31,7 @@ export function JobStats({ job, reports, input, span }: JobStatsProps) {
       {isComing ? (
         <Rates job={job} reports={reports} />
       ) : (
-        <Totals reports={reports} input={input} />
+        <Totals reports={reports} input={input} held={held} />
       )}
       <Stat
         label="State"
@@ -90,12 +92,16 @@ function Rates({ job, reports }: Pick<JobStatsProps, 'job' | 'reports'>) {
 }
 
 /** Where no input comes. */
-function Totals({ reports, input }: Pick<JobStatsProps, 'reports' | 'input'>) {
+function Totals({ reports, input, held }: Pick<JobStatsProps, 'reports' | 'input' | 'held'>) {
   const times = useTimes();
   const totals = reports.at(-1)?.totals;
   return (
     <>
-      <Stat label="Input" value={input.kind === 'finished' ? 'finished' : 'none now'} note={inputWords(input, times)} />
+      <Stat
+        label="Input"
+        value={input.kind === 'finished' ? 'finished' : 'none now'}
+        note={`${inputWords(input, times)}${held === null ? '' : `; ${held}`}`}
+      />
       <Stat label="Tuples in all" value={formatShort(totals?.tuples)} note="in this run" />
       <Stat
         label="Results in all"

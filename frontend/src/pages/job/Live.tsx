@@ -9,7 +9,8 @@ import { Loading } from '../../components/Loading';
 import { ProblemView } from '../../components/ProblemView';
 import { RelationsOfJob } from '../relations/VersionsPanel';
 import { Decisions } from './Decisions';
-import { inputOf } from './input';
+import { heldBack } from './heldBack';
+import { inputOf, isLive } from './input';
 import { JobCharts } from './JobCharts';
 import { JobStats } from './JobStats';
 import { isApproximate } from './leftOut';
@@ -38,9 +39,9 @@ interface LiveProps {
 export function Live({ job, onTake }: LiveProps) {
   const client = useQueryClient();
   const [minutes, setMinutes] = useState(MINUTES_AT_FIRST);
-  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
+  const isFollowed = isLive(job);
   const history = useQuery({
-    ...historyQuery(client, job.id, minutes, isLive),
+    ...historyQuery(client, job.id, minutes, isFollowed),
     // Another range shows what is there until it comes.
     placeholderData: (before) => before,
   });
@@ -49,12 +50,13 @@ export function Live({ job, onTake }: LiveProps) {
     reports.some((report) => report.results > 0) || (job.generation > 0 && job.observed === 'stopped');
   const span = labelOf(minutes);
   const input = inputOf(job, reports);
+  const held = heldBack(job, input, reports.at(-1));
   return (
     <>
       <QueryText job={job} />
-      {isLive && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
+      {isFollowed && <OrderNotice report={reports.at(-1)} onTake={onTake} />}
       <LateFilesNotice report={reports.at(-1)} />
-      <JobStats job={job} reports={reports} input={input} span={span} />
+      <JobStats job={job} reports={reports} input={input} held={held} span={span} />
       {history.error !== null && <ProblemView error={history.error} />}
       {history.isPending ? (
         <Loading what="charts" lines={6} />
@@ -73,11 +75,11 @@ export function Live({ job, onTake }: LiveProps) {
       </div>
       <OfSomeJobs job={job} reports={reports} span={span} />
       <div className={classes.results}>
-        <TailPanel job={job} input={input} isApproximate={isApproximate(reports)} />
+        <TailPanel job={job} input={input} held={held} isApproximate={isApproximate(reports)} />
       </div>
       <div className={classes.columns}>
         <Units report={reports.at(-1)} />
-        {hasCommitted && <Snapshots id={job.id} isLive={isLive} />}
+        {hasCommitted && <Snapshots id={job.id} isLive={isFollowed} />}
       </div>
     </>
   );

@@ -1,6 +1,7 @@
 /** Results as they are committed: every snapshot once, with a pause, a condition, and a word on what was left out. */
-import { Button, TextInput } from '@mantine/core';
+import { Anchor, Button, TextInput } from '@mantine/core';
 import { useMemo, useState, type FormEvent } from 'react';
+import { Link } from 'react-router';
 import type { Job } from '../../api/types';
 import { CopyAs } from '../../components/CopyAs';
 import { Empty } from '../../components/Empty';
@@ -25,10 +26,12 @@ const ROWS_PX = 440;
 interface TailPanelProps {
   job: Job;
   input: Input;
+  /** What is held back though the input is over, such as "36 groups wait for later rows"; null for nothing. */
+  held: string | null;
   isApproximate: boolean;
 }
 
-export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
+export function TailPanel({ job, input, held, isApproximate }: TailPanelProps) {
   const [where, setWhere] = useState<string | null>(null);
   const [of, setOf] = useState(OWN);
   const { tail, view } = useTail(resultsOf(job.id, of), where);
@@ -38,7 +41,7 @@ export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
       title="Results"
       note={
         <>
-          <Came view={view} /> {isApproximate && <Approximate />}
+          <Came view={view} isOver={input.kind === 'finished' || job.phase !== 'running'} /> {isApproximate && <Approximate />}
         </>
       }
       actions={
@@ -65,18 +68,25 @@ export function TailPanel({ job, input, isApproximate }: TailPanelProps) {
       {rows.length > 0 ? (
         <Rows label={view.groups.length > 0 ? 'Groups' : 'Newest results'} columns={view.columns} rows={rows} height={ROWS_PX} />
       ) : (
-        view.problem === null && <Waiting job={job} input={input} view={view} />
+        view.problem === null && <Waiting job={job} input={input} held={held} view={view} />
       )}
     </Panel>
   );
 }
 
-function Came({ view }: { view: TailView }) {
+type Counted = Pick<TailView, 'groups' | 'rows' | 'received'>;
+
+/** @param isOver whether none come now, so that those there are came before. */
+export function cameWords({ groups, rows, received }: Counted, isOver: boolean): string {
+  if (isOver && received === 0 && rows.length === 0) return 'none since you opened this page';
+  if (groups.length > 0) return `${formatCount(rows.length)} groups, ${formatCount(received)} changes came`;
+  return `${formatCount(received)} rows came, newest first`;
+}
+
+function Came({ view, isOver }: { view: TailView; isOver: boolean }) {
   return (
     <span>
-      {view.groups.length > 0
-        ? `${formatCount(view.rows.length)} groups, ${formatCount(view.received)} changes came`
-        : `${formatCount(view.received)} rows came, newest first`}
+      {cameWords(view, isOver)}
       {view.dropped.snapshots > 0 && (
         <strong className={classes.dropped}>
           {formatCount(view.dropped.rows)} dropped: this page was too slow for {formatCount(view.dropped.snapshots)}{' '}
@@ -94,15 +104,40 @@ function Came({ view }: { view: TailView }) {
   );
 }
 
-export function Waiting({ job, input, view }: { job: Job; input: Input; view: Pick<TailView, 'end'> }) {
+interface WaitingProps extends Pick<TailPanelProps, 'job' | 'input' | 'held'> {
+  view: Pick<TailView, 'end'>;
+}
+
+const ToAsk = ({ children }: { children: string }) => (
+  <Anchor component={Link} to="?tab=ask" fz="inherit" underline="always">
+    {children}
+  </Anchor>
+);
+
+export function Waiting({ job, input, held, view }: WaitingProps) {
   if (view.end === 'deleted') return <Empty title="The job was deleted" />;
+  if (input.kind === 'finished' && held !== null)
+    return (
+      <Empty title="Some results are held back">
+        All input was joined, and {held}. With <em>Until the end</em>, under Change, the job gives them when its input ends.{' '}
+        <ToAsk>Ask shows the results that are kept</ToAsk>.
+      </Empty>
+    );
   if (input.kind === 'finished')
-    return <Empty title="No more results come">All input was joined. Ask shows the results that are kept.</Empty>;
+    return (
+      <Empty title="No more results come">
+        All input was joined. <ToAsk>Ask shows the results that are kept</ToAsk>.
+      </Empty>
+    );
   if (job.phase === 'running')
     return <Empty title="Waiting for the next results">They appear here as soon as a snapshot is committed.</Empty>;
   if (job.wanted === 'running')
     return <Empty title={`The job is ${job.phase}`}>Starting Spark takes some seconds.</Empty>;
-  return <Empty title="The job does not run">Start it to follow its results, or ask those that are kept.</Empty>;
+  return (
+    <Empty title="The job does not run">
+      Start it to follow its results, or <ToAsk>ask those that are kept</ToAsk>.
+    </Empty>
+  );
 }
 
 /** The condition that results must meet: it is asked when it is complete, and not while it is typed. */

@@ -10,13 +10,15 @@ export function Unmatched({ reports, span }: { reports: Report[]; span: string }
   if (!newest?.stages.some(decides)) return null;
   const sum = (of: (report: Report) => number): number => reports.reduce((all, report) => all + of(report), 0);
   const tooLate = sum(({ lateAfterFinal }) => lateAfterFinal);
+  // A row may be given by one stage, and again by the next.
+  const where = newest.stages.filter(decides).length > 1 ? ' in all stages' : '';
   return (
     <Stat
       label="Rows that wait"
       value={formatShort(newest.openRows)}
       note={
         <>
-          {formatCount(sum(({ unmatchedRows }) => unmatchedRows))} given as unmatched
+          {formatCount(sum(({ unmatchedRows }) => unmatchedRows))} given as unmatched{where}
           {tooLate > 0 && (
             <>
               , <span className={classes.warning}>{formatCount(tooLate)} too late after they were final</span>

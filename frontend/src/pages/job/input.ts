@@ -16,6 +16,10 @@ const SILENT_S = 5;
 /** With this reason a job stops by itself. */
 const AT_END = 'reached the end';
 
+/** Whether a job runs, or is to: what it does is followed as long. */
+export const isLive = ({ wanted, observed }: Pick<Job, 'wanted' | 'observed'>): boolean =>
+  wanted === 'running' || observed !== 'stopped';
+
 /** Whether a job was to run until the end of its streams, and has. */
 export const hasEnded = ({ observed, reason }: Pick<Job, 'observed' | 'reason'>): boolean =>
   observed === 'stopped' && reason === AT_END;

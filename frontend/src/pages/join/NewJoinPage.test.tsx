@@ -9,7 +9,7 @@ import { EMPTY, keepDraft, keptDraft } from './draft';
 import { NewJoinPage } from './NewJoinPage';
 
 const QUERY = 'SELECT ONLINE r.k FROM r, s WHERE r.k = s.k WITHIN 10 SECONDS';
-const stream = (name: string) => ({ id: name, name, spec: { source: 'push', time: 'ts' } });
+const stream = (name: string) => ({ id: name, name, spec });
 const mistake = { pointer: '/query', detail: 'there is no column r.kk', span: { line: 1, column: 15 } };
 const times = { first: '2026-01-01T00:00:00Z', last: '2026-01-01T00:01:00Z' };
 const looked = { rows: 20_000, bad_records: 3, large_rows: 0, ...times };
@@ -22,6 +22,7 @@ let refusal: Response | null = null;
 /** A query with this in it is wrong. */
 let wrongPart = '';
 let isDown = false;
+let spec: object = { source: 'push', time: 'ts' };
 
 function answerOf(path: string, body: Draft): object {
   const columns = ['k', 'ts'].map((name) => ({ name, type: 'int64' }));
@@ -58,6 +59,7 @@ beforeEach(() => {
   refusal = null;
   wrongPart = 'kk';
   isDown = false;
+  spec = { source: 'push', time: 'ts' };
   vi.stubGlobal('fetch', async (request: Request) => {
     const path = new URL(request.url).pathname;
     const body = (request.method === 'POST' ? JSON.parse((await request.text()) || '{}') : {}) as Draft;
@@ -258,4 +260,32 @@ test('a viewer is told who creates jobs', () => {
   typed(QUERY);
   shown('viewer');
   expect(createdWhy()).toMatch(/^Before it can be created: ask an admin for the role operator: viewers look/);
+});
+
+test('a query that is longer than the API takes is not sent there, and its length is said', async () => {
+  typed(`${QUERY} ${'x'.repeat(70_000)}`);
+  shown();
+  const words = /the query has 70,062 characters, and 65,536 is the most/i;
+  expect(await screen.findByText(/^The query has 70,062 characters, and 65,536 is the most\.$/)).toBeDefined();
+  await act(() => new Promise((resolve) => setTimeout(resolve, 500)));
+  expect(createdWhy()).toMatch(words);
+  expect(askedOf('validate')).toEqual([]);
+  expect(screen.queryByText('is being checked')).toBeNull();
+});
+
+test('a check that failed is not said to go on', async () => {
+  isDown = true;
+  typed(QUERY);
+  shown();
+  await screen.findByText('could not be checked');
+  expect(screen.queryByText('is being checked')).toBeNull();
+});
+
+test('where all streams end, and groups would wait for later rows, the job may run until the end', async () => {
+  spec = { source: 'csv', path: 'sales.csv', time: 'ts' };
+  typed(`${QUERY} GROUP BY r.k, TUMBLE(1 MINUTE)`);
+  shown();
+  fireEvent.click(await screen.findByRole('button', { name: 'Set Until the end' }));
+  expect(keptDraft('usr_1').fields).toEqual({ 'run.until_end': 'true' });
+  expect(screen.queryByRole('button', { name: 'Set Until the end' })).toBeNull();
 });

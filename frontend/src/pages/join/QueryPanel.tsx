@@ -2,8 +2,11 @@
 import type { Stream } from '../../api/types';
 import { Panel } from '../../components/Panel';
 import { SqlEditor } from '../../editor/SqlEditor';
+import { tooLong } from './blockers';
 import { withField, type JoinDraft } from './draft';
+import { holdsGroupsBack, UNTIL_END } from './ends';
 import { Growth } from './Growth';
+import { HeldGroups } from './HeldGroups';
 import classes from './NewJoinPage.module.css';
 import { Templates } from './Templates';
 import type { Checked } from './useChecked';
@@ -20,6 +23,7 @@ interface QueryPanelProps {
 
 export function QueryPanel({ draft, checked, streams, onEdit }: QueryPanelProps) {
   const { body, columns, isWritten, isReady, diagnostics, mistakes, squiggles, isRight } = checked;
+  const long = tooLong(draft.query);
   return (
     <Panel title="Query" note="mistakes are underlined while you type; Ctrl-Space completes" flush>
       {streams.length > 0 && (
@@ -37,10 +41,16 @@ export function QueryPanel({ draft, checked, streams, onEdit }: QueryPanelProps)
         squiggles={squiggles}
         columns={columns}
       />
-      {isWritten && (
+      {isWritten && long !== null && (
+        <p className={classes.mistake} role="status">
+          {long.charAt(0).toUpperCase() + long.slice(1)}.
+        </p>
+      )}
+      {isWritten && long === null && (
         <Verdict
           diagnostics={diagnostics && { ...diagnostics, diagnostics: mistakes.ofQuery }}
           isChecking={checked.isFetching}
+          hasFailed={checked.error !== null}
         />
       )}
       {mistakes.elsewhere.map((mistake) => (
@@ -49,6 +59,9 @@ export function QueryPanel({ draft, checked, streams, onEdit }: QueryPanelProps)
         </p>
       ))}
       {isRight && <Growth draft={body} isReady={isReady} />}
+      {isRight && holdsGroupsBack(draft, streams) && (
+        <HeldGroups onUntilEnd={() => onEdit((before) => withField(before, UNTIL_END, 'true'))} />
+      )}
     </Panel>
   );
 }

@@ -2,10 +2,17 @@
 import type { Diagnostics } from '../../api/types';
 import classes from './Verdict.module.css';
 
-export function Verdict({ diagnostics, isChecking }: { diagnostics: Diagnostics | undefined; isChecking: boolean }) {
+interface VerdictProps {
+  diagnostics: Diagnostics | undefined;
+  isChecking: boolean;
+  /** No answer came to the last check. */
+  hasFailed?: boolean;
+}
+
+export function Verdict({ diagnostics, isChecking, hasFailed = false }: VerdictProps) {
   return (
     <div className={classes.verdict} role="status" aria-busy={isChecking} data-valid={diagnostics?.valid}>
-      {diagnostics === undefined && 'is being checked'}
+      {diagnostics === undefined && (hasFailed && !isChecking ? 'could not be checked' : 'is being checked')}
       {diagnostics?.valid === true && diagnostics.summary}
       {diagnostics?.diagnostics.map(({ detail, span }, place) => (
         <p key={place} className={classes.mistake}>

@@ -1,5 +1,7 @@
 /** What keeps a join from being created, in the order in which it is best done. */
 
+import { formatCount } from '../../format';
+
 interface Asked {
   query: string;
   name: string;
@@ -15,8 +17,20 @@ interface Asked {
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._ -]{0,99}$/;
 
+/** The API takes no longer query; it counts characters, and not units of UTF-16. */
+const QUERY_MAX = 65_536;
+
+/** What is wrong with a query of this length; null where nothing is. */
+export function tooLong(query: string): string | null {
+  const length = query.length > QUERY_MAX ? [...query].length : query.length;
+  if (length <= QUERY_MAX) return null;
+  return `the query has ${formatCount(length)} characters, and ${formatCount(QUERY_MAX)} is the most`;
+}
+
 function ofQuery({ query, isChecking, isValid, mistakesInQuery, wrongFields }: Asked): string | null {
   if (query.trim() === '') return 'write a query, or begin with one of the templates';
+  const long = tooLong(query);
+  if (long !== null) return long;
   if (isChecking) return 'the query is being checked';
   if (isValid === true) return null;
   if (isValid === undefined) return 'the query could not be checked';

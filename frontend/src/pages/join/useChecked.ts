@@ -7,7 +7,7 @@ import { useSquiggles } from '../../editor/useSquiggles';
 import { OPERATOR_NAME } from '../job/change/fields';
 import { pointerOf } from '../job/change/form';
 import { mistakesOf } from '../job/change/mistakes';
-import { blockersOf } from './blockers';
+import { blockersOf, tooLong } from './blockers';
 import { bodyOf, type JoinDraft } from './draft';
 import { sectionsOf } from './sections';
 import { useColumns } from './useColumns';
@@ -23,7 +23,7 @@ export function useChecked(draft: JoinDraft, names: string[], mayCreate: boolean
   const [settled] = useDebouncedValue(typed, TYPED_MS);
   const body = useMemo(() => bodyOf(settled), [settled]);
   const isWritten = query.trim() !== '';
-  const isAsked = settled.query.trim() !== '';
+  const isAsked = settled.query.trim() !== '' && tooLong(settled.query) === null;
   const checked = useQuery({ ...validateQuery(body), enabled: isAsked, placeholderData: (before) => before });
   const isOpen = settled !== typed || checked.isPending || checked.isPlaceholderData;
   const columns = useColumns(settled.query, names);
@@ -50,7 +50,7 @@ export function useChecked(draft: JoinDraft, names: string[], mayCreate: boolean
     /** The answer is that to what is written now. */
     isReady: !isOpen,
     isFetching: checked.isFetching,
-    error: checked.error,
+    error: isAsked ? checked.error : null,
     diagnostics,
     mistakes,
     squiggles,

@@ -8,6 +8,7 @@ import { Loading } from '../../components/Loading';
 import { Panel } from '../../components/Panel';
 import { Phase } from '../../components/Phase';
 import { ProblemView } from '../../components/ProblemView';
+import { phaseOf } from '../job/input';
 import classes from './UsedBy.module.css';
 import { useReaders } from './useReaders';
 
@@ -31,7 +32,7 @@ export function UsedBy({ stream }: { stream: string }) {
             <Anchor component={Link} to={`/jobs/${job.id}`} fz="sm" fw={500}>
               {job.name}
             </Anchor>
-            <Phase phase={job.phase} />
+            <Phase phase={phaseOf(job)} />
           </li>
         ))}
       </ul>

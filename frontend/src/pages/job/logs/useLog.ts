@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { jobEventsQuery, logQuery } from '../../../api/queries';
 import type { Job } from '../../../api/types';
+import { isLive } from '../input';
 import { beganOf } from './beganOf';
 import { filtered, readLog, withGenerations, type Filter } from './lines';
 import type { Which } from './LogTools';
@@ -10,8 +11,8 @@ import type { Which } from './LogTools';
 export function useLog(job: Job, which: Which, { level, generation, text }: Filter) {
   const client = useQueryClient();
   const [held, setHeld] = useState<string | null>(null);
-  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
-  const log = useQuery(logQuery(client, job.id, which, isLive));
+  const isFollowed = isLive(job);
+  const log = useQuery(logQuery(client, job.id, which, isFollowed));
   const events = useQuery(jobEventsQuery(job.id));
   const written = log.data?.text ?? '';
   const all = useMemo(() => readLog(held ?? written), [held, written]);
@@ -19,7 +20,7 @@ export function useLog(job: Job, which: Which, { level, generation, text }: Filt
   const shown = useMemo(() => filtered(lines, { level, generation, text }), [lines, level, generation, text]);
   return {
     log,
-    isLive,
+    isLive: isFollowed,
     lines,
     shown,
     /** Those that wrote lines, newest first. */

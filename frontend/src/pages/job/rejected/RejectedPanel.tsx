@@ -11,6 +11,7 @@ import { Panel } from '../../../components/Panel';
 import { ProblemView } from '../../../components/ProblemView';
 import { formatCount, formatRows } from '../../../format';
 import { rejectedRows } from '../../../recipes';
+import { isLive } from '../input';
 import { Counts } from './Counts';
 import { RejectedList } from './RejectedList';
 import classes from './RejectedPanel.module.css';
@@ -20,8 +21,8 @@ import { useRejected } from './useRejected';
 const REFUSED = 422;
 
 export function RejectedPanel({ job }: { job: Job }) {
-  const isLive = job.wanted === 'running' || job.observed !== 'stopped';
-  const { asked, found, filter, page, hasNext, choose, turnNext, turnBack, toFirst } = useRejected(job.id, isLive);
+  const isFollowed = isLive(job);
+  const { asked, found, filter, page, hasNext, choose, turnNext, turnBack, toFirst } = useRejected(job.id, isFollowed);
   const counts = found?.counts ?? [];
   const total = counts.reduce((rows, count) => rows + count.rows, 0);
   const kept = counts.filter((count) => isOf(count, filter)).reduce((rows, count) => rows + count.kept, 0);
