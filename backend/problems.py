@@ -260,6 +260,9 @@ _TOO_LONG = "string_too_long"
 def _sentence(error: Any) -> str:
     if error["type"] == _TOO_LONG:
         what = "the query" if error["loc"][-1] == "query" else f"`{error['loc'][-1]}`"
-        return f"{what} has {len(error['input']):,} characters, and {error['ctx']['max_length']:,} is the most"
+        most = error["ctx"]["max_length"]
+        if "input" not in error:  # frames of a websocket are not kept
+            return f"{what} has more than {most:,} characters"
+        return f"{what} has {len(error['input']):,} characters, and {most:,} is the most"
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:300]

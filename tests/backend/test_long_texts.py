@@ -18,6 +18,7 @@ from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job
 from backend.jobs import joinfile, reading
 from backend.jobs.texts import TEXTS_BYTES_MAX
+from backend.problems import from_validation
 from backend.settings import Settings
 from tests.backend.matrix import new_app
 
@@ -220,3 +221,9 @@ def test_one_query_that_is_too_long_is_told_its_length(api: TestClient) -> None:
     named = api.post("/api/v1/saved-queries", json={"name": "x" * 101})
     said = "`name` has 101 characters, and 100 is the most"
     assert said in [place["detail"] for place in named.json()["errors"]]
+
+
+def test_a_text_that_is_too_long_is_told_where_it_is_not_kept() -> None:
+    error = {"type": "string_too_long", "loc": ("body", "payload", "where"), "msg": "", "ctx": {"max_length": 1000}}
+    problem = from_validation([error])
+    assert problem.detail == "/payload/where: `where` has more than 1,000 characters"
