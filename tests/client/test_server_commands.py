@@ -24,13 +24,11 @@ from streamjoin.cli.platform.bundle import end_of, find_logs
 from streamjoin.cli.platform.masked import MASK, masked_settings, masked_text, secrets_of
 from streamjoin.client import Client
 from streamjoin.errors import InputError
+from tests.client.conftest import Command, Said
 from tests.client.serve import Server
-from tests.client.test_commands import Command, Said, command
 from tests.servers.process import ServerProcess, free_ports
 from tests.servers.redis import RedisServer
 from worker import checks
-
-__all__ = ["command"]
 
 SECRETS = {
     "STREAMJOIN_SECRET_KEY": "canary-key-5f0c",
