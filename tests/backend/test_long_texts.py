@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def streams(api: TestClient) -> None:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The words of each text that this process parses; processes apart have lists of their own."""
     found: list[int] = []
-    module = sys.modules["streamjoin.query.parse"]
+    module = import_module("streamjoin.query.parse")  # which may be on its way in another thread
     parse = module.parse_tokens
 
     def noted(words: Any, text: str) -> Any:
