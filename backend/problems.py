@@ -249,7 +249,7 @@ def from_validation(errors: Sequence[Any]) -> Problem:
     code = "bad_request" if errors and errors[0]["type"] == "json_invalid" else "invalid"
     first = places[0]
     # A text that is too long is named in its sentence already.
-    says_place = errors[0]["type"] == _TOO_LONG and len(errors[0]["loc"]) == 2
+    says_place = errors[0]["type"] == _TOO_LONG and len(errors[0]["loc"]) <= 2
     detail = f"{first.pointer}: {first.detail}" if first.pointer and not says_place else first.detail
     return Problem(code, detail, errors=places)
 
