@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from backend.catalog.database import Lock, hold
 from backend.catalog.models import Relation, Stream
 from backend.problems import Problem
 
 T = TypeVar("T")
-_NAMES_LOCK = 7310571483
 
 
 def by_id_or_name(session: Session, kind: type[T], id_or_name: str, what: str, *, held: bool = False) -> T:
@@ -42,8 +42,7 @@ def check_free(session: Session, name: str) -> None:
     Raises:
         Problem: it is taken.
     """
-    if session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
-        session.execute(select(func.pg_advisory_xact_lock(_NAMES_LOCK)))
+    hold(session, Lock.NAMING)
     for table, what in ((Stream, "stream"), (Relation, "relation")):
         taken = session.scalar(select(table.name).where(func.lower(table.name) == name.lower()))
         if taken is not None:

@@ -254,6 +254,15 @@ class Settings(BaseSettings):
         """The catalog's SQLAlchemy URL."""
         return self.catalog_url or f"sqlite:///{self.data.absolute() / 'catalog.db'}"
 
+    def of_one_user(self, setting: str) -> tuple[str, int]:
+        """The name of the setting that limits one user, and that limit: half of all unless it is set.
+
+        Args:
+            setting: the limit of all, such as `streams_max`.
+        """
+        own = f"user_{setting}"
+        return own, getattr(self, own) or max(getattr(self, setting) // 2, 1)
+
     def job_folder(self, job_id: str) -> Path:
         """Where a job's checkpoint, embedded results and logs are."""
         return self.data.absolute() / "jobs" / job_id

@@ -72,8 +72,7 @@ def _share(
     with context.catalog.read() as session:
         if not has_share(context.settings, session, owner_id):
             return whole
-    setting = f"user_{setting}"
-    bytes_max: int = getattr(context.settings, setting) or whole.bytes_max // 2
+    setting, bytes_max = context.settings.of_one_user(setting)
 
     def refusal(taken: int) -> Problem:
         return Problem(

@@ -22,7 +22,7 @@ class Space:
     Args:
         bytes_in: how much they take on the disk.
         bytes_max: of all of them.
-        refusal: what is said where there is no room, by how much they take.
+        refusal: the problem to raise when there is no room, given how much the files take.
         within: the space that this one is a part of.
     """
 

@@ -16,7 +16,7 @@ def locked(path: Path, refusal: Callable[[str], str]) -> Iterator[None]:
     """Hold the file; however the process ends, the next one gets it.
 
     Args:
-        refusal: what is said to whoever comes second, of the number of the process that holds it.
+        refusal: the message for whoever comes second, given the id of the process that holds it.
     Raises:
         InputError: another process holds it.
     """

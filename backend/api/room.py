@@ -9,14 +9,13 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.auth.actor import Actor
-from backend.catalog import database
+from backend.catalog.database import Lock, hold
 from backend.catalog.models import Job, Relation, Stream
 from backend.problems import Problem
 from backend.settings import Settings
 from backend.shares import has_share
 
 Kind = type[Stream] | type[Relation] | type[Job]
-_LOCK: Final = 7310571486
 _SUBCODES: Final[Mapping[Kind, str]] = {
     Stream: "too_many_streams",
     Relation: "too_many_relations",
@@ -34,15 +33,14 @@ def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *
     Cost: counts the rows of a table.
     """
     if held:
-        database.hold(session, _LOCK)
+        hold(session, Lock.ADDING)
     many = kind.__tablename__
     setting, most = f"{many}_max", getattr(settings, f"{many}_max")
     if _count(session, kind) >= most:
         raise _full(kind, f"there are {most:,} {many}, and there may be no more", "all", setting, most)
     if not has_share(settings, session, actor.id):
         return
-    setting, of_one = f"user_{many}_max", getattr(settings, f"user_{many}_max")
-    most = of_one if of_one is not None else max(most // 2, 1)
+    setting, most = settings.of_one_user(setting)
     if _count(session, kind, actor.id) >= most:
         raise _full(kind, f"you have {most:,} {many}, and one user may have no more", "one", setting, most)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,21 @@ class Catalog:
         self.engine.dispose()
 
 
-def hold(session: Session, lock: int) -> None:
+class Lock(IntEnum):
+    """What one transaction at a time does, by PostgreSQL's number for it; nobody else's on that server."""
+
+    MIGRATING = 7310571482
+    NAMING = 7310571483
+    """Takes a name that queries use."""
+    READING_UPLOADS = 7310571484
+    """Removes an upload, or comes to read one."""
+    STARTING = 7310571485
+    """Takes more of what runs jobs."""
+    ADDING = 7310571486
+    """Adds a stream, a relation or a job."""
+
+
+def hold(session: Session, lock: Lock) -> None:
     """Nobody else holds this lock until this transaction, which may write, ends."""
     if session.get_bind().dialect.name == "postgresql":  # SQLite lets one transaction write at a time anyway
         session.execute(select(func.pg_advisory_xact_lock(lock)))

@@ -10,7 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from backend.catalog.database import Catalog
+from backend.catalog.database import Catalog, Lock
 from backend.catalog.version import MIGRATIONS
 from backend.private import keep_private
 from backend.settings import read_settings
@@ -30,7 +30,7 @@ def migrate(url: str, revision: str = "head") -> None:
         # transactions itself, SQLite has one for each revision, and another process could come in between.
         with catalog.engine.begin() as connection:
             if not catalog.is_sqlite:
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310571482)")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({Lock.MIGRATING:d})")
             config = Config()
             config.set_main_option("script_location", str(MIGRATIONS))
             config.attributes["connection"] = connection

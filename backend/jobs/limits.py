@@ -9,7 +9,8 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.catalog import database, lifecycle
+from backend.catalog import lifecycle
+from backend.catalog.database import Lock, hold
 from backend.catalog.models import Job
 from backend.jobs.runs import run_of, slots_of_run
 from backend.problems import Place, Problem
@@ -17,7 +18,6 @@ from backend.settings import Settings
 from backend.shares import has_share
 from streamjoin.spark.memory import JOB_MIB
 
-_LOCK: Final = 7310571485
 _OFF: Final = frozenset({lifecycle.STOPPED, lifecycle.FAILED})
 
 
@@ -67,7 +67,7 @@ def _check_share(
 ) -> None:
     if not has_share(settings, session, job.owner_id):
         return
-    database.hold(session, _LOCK)  # of two jobs that start at once one sees the other
+    hold(session, Lock.STARTING)  # of two jobs that start at once one sees the other
     others = session.scalars(select(Job).where(Job.owner_id == job.owner_id, Job.id != job.id))
     taken = [_taken(settings, other) for other in others]
     slots, memory_mib = (sum(one[part] for one in taken) for part in (0, 1))

@@ -9,15 +9,14 @@ from sqlalchemy import Text, cast, or_, select
 from sqlalchemy.orm import Session
 
 from backend.catalog import database, lifecycle
+from backend.catalog.database import Lock
 from backend.catalog.models import Job, Relation, Stream
 from backend.uploads.names import PREFIX, WILDCARDS, composed, is_upload
-
-_LOCK = 7310571484
 
 
 def hold(session: Session) -> None:
     """Nobody else removes an upload, or comes to read one, until this transaction, which may write, ends."""
-    database.hold(session, _LOCK)
+    database.hold(session, Lock.READING_UPLOADS)
 
 
 class Readers:

@@ -84,7 +84,7 @@ class Draft:
         """Add what came.
 
         Raises:
-            Problem: there is no room for it, or the name has other bytes already.
+            Problem: there is no room for the piece, or an upload of that name has other bytes.
         """
         self._bytes += len(piece)
         if self._is_there:

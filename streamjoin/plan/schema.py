@@ -151,7 +151,7 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
 
 
 def no_column(name: str, names: Sequence[str]) -> str:
-    """That there is no such column, with the one that may have been meant, or all there are."""
+    """The message for a missing column: it names the one that was probably meant, or else all of them."""
     like = {other.lower(): other for other in names}
     found = get_close_matches(name.lower(), like, 1, cutoff=0.7)
     hint = f'did you mean "{like[found[0]]}"?' if found else f"columns are {listed(names)}"

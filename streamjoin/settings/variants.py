@@ -78,7 +78,7 @@ def _hint(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
 
 
 def near(name: str, known: list[str]) -> str:
-    """That there is no such field, with the one that may have been meant, or all there are."""
+    """The message for an unknown field: it names the one that was probably meant, or else all of them."""
     found = difflib.get_close_matches(name, known, 1)
     hint = f'did you mean "{found[0]}"?' if found else f"fields here are {', '.join(known)}"
     return f"there is no such field; {hint}"

@@ -255,8 +255,8 @@ def list_files(path: Path) -> list[Path]:
     into; others need a pattern, such as `data/**/*.csv`.
 
     Raises:
-        InputError: there is no such file or folder, it is neither, or it may not be read; or it has more in it than may
-            be looked at, see `patterns.listing_bounded`.
+        InputError: the path does not exist, is neither a file nor a folder, cannot be read, or has too many entries;
+            see `patterns.listing_bounded`.
     Cost: a look at each entry of its folders.
     """
     try:

@@ -1,4 +1,4 @@
-"""How many columns and fields a text's beginning has, settled before a library sees it that has room for all of them.
+"""Counts the columns and fields at the beginning of a text, before a library reads it that would make room for all.
 
 A megabyte may name 160,000 columns, each of which takes ten kilobytes while it is read, and JSON lines may have as many
 objects as one of them has fields. Of more columns than a stream may have no types are guessed: whoever checks them
@@ -84,10 +84,10 @@ class Fields:
         return found
 
     def lines(self) -> bytes:
-        """Those to guess from: all, or as many as there is room for, and before others those that have new fields.
+        """The lines to guess from: all, or as many as fit, those with new fields first.
 
         Raises:
-            ArrowInvalid: there is no room for the fields alone.
+            ArrowInvalid: even one object of all fields would be too large.
         """
         if self._whole is not None:
             return self._whole

@@ -67,7 +67,7 @@ def show_rows(sample: Any, output: Format, more: str = "", spec: Mapping[str, An
     schema = spec.get("schema")
     given = schema if isinstance(schema, Mapping) else NO_SPEC
     for place, name in enumerate(names):
-        # Files may lack columns, so one that is misspelt in the schema is no mistake for the platform.
+        # The platform allows columns that files lack, so it cannot tell a misspelt one.
         if name in given and sample["rows"] and all(row[place] is None for row in sample["rows"]):
             warn(
                 f'note: column "{name}" has no value in the {counted(len(sample["rows"]), "row")} shown; if the '

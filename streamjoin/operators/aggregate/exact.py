@@ -214,14 +214,20 @@ def read_number(codes: np.ndarray, first: int, last: int, digits: np.ndarray) ->
         sign = -1
         for place in range(end):
             digits[place] = -digits[place]
-    borrow = np.int64(0)
+    return sign, carried_whole(digits, end), flags
+
+
+@kernel
+def carried_whole(digits: np.ndarray, end: int) -> int:
+    """Bring the `end` digits of a number that is not below 0 into [0, 2**32), and return where they end then."""
+    carry = np.int64(0)
     for place in range(end):
-        value = digits[place] + borrow
-        borrow = value >> np.int64(32)
+        value = digits[place] + carry
+        carry = value >> np.int64(32)
         digits[place] = value & _MASK
     while end and digits[end - 1] == 0:
         end -= 1
-    return sign, end, flags
+    return end
 
 
 @kernel

@@ -11,12 +11,11 @@ import math
 import numpy as np
 
 from streamjoin.kernel import kernel
-from streamjoin.operators.aggregate.exact import DIGITS, nearest, read_number, sum_values
+from streamjoin.operators.aggregate.exact import DIGITS, carried_whole, nearest, read_number, sum_values
 
 _MORE = 4
 """Digits below a quotient's: a count takes up to two, and what is rounded is above the others."""
 _FITS = 1 << 31
-_MASK = 0xFFFFFFFF
 
 
 @kernel
@@ -89,27 +88,13 @@ def integer_means(low: np.ndarray, middle: np.ndarray, high: np.ndarray, counts:
     for group in range(groups):
         sign = -1 if high[group] < 0 else 1
         digits[0], digits[1], digits[2], digits[3] = sign * low[group], sign * middle[group], sign * high[group], 0
-        end = carried_whole(digits)
+        end = carried_whole(digits, 4)
         if counts[group] == 0:
             out[group] = np.nan
         else:
             number, exponent = nearest(quotient, divide(digits, end, counts[group], quotient), 0)
             out[group] = sign * math.ldexp(number, exponent - 32 * _MORE)
     return out
-
-
-@kernel
-def carried_whole(digits: np.ndarray) -> int:
-    """Bring the digits of a number that is not below 0 into [0, 2**32), and return where they end."""
-    carry = np.int64(0)
-    for place in range(digits.size):
-        value = digits[place] + carry
-        carry = value >> np.int64(32)
-        digits[place] = value & _MASK
-    end = digits.size
-    while end and digits[end - 1] == 0:
-        end -= 1
-    return end
 
 
 def warm_up() -> None:

@@ -76,7 +76,7 @@ export function TailPanel({ job, input, held, isApproximate }: TailPanelProps) {
 
 type Counted = Pick<TailView, 'groups' | 'rows' | 'received'>;
 
-/** @param isOver whether none come now, so that those there are came before. */
+/** @param isOver no more results come, so all there are came earlier. */
 export function cameWords({ groups, rows, received }: Counted, isOver: boolean): string {
   if (isOver && received === 0 && rows.length === 0) return 'none since you opened this page';
   if (groups.length > 0) return `${formatCount(rows.length)} groups, ${formatCount(received)} changes came`;
