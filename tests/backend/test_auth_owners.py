@@ -31,7 +31,7 @@ class Platform:
 
     def __init__(self, folder: Path) -> None:
         settings = Settings(data=folder / "data", redis_url="redis://127.0.0.1:1/0", rate_limit="100000/minute",
-                            allowed_paths=(folder,))  # fmt: skip
+                            allowed_paths=(folder,), jobs_max=10_000)  # fmt: skip
         self.app: FastAPI = new_app(settings)
         context = self.app.state.context
         self.people: dict[str, Person] = {role: add_person(context, f"the-{role}", role) for role in ROLES}
