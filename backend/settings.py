@@ -48,8 +48,9 @@ class Settings(BaseSettings):
         uploads_bytes_max, spool_bytes_max: of all files that were sent, and of all rows that were pushed.
         user_uploads_bytes_max, user_spool_bytes_max: of those of one user; half of all unless set.
         job_slots_max, driver_memory_mib_max: what one job may ask for.
-        streams_max, relations_max, jobs_max: how many of each there may be.
-        user_streams_max, user_relations_max, user_jobs_max: of those of one user; half of all unless set.
+        streams_max, relations_max, jobs_max, saved_queries_max, uploads_max: how many of each there may be.
+        user_streams_max, user_relations_max, user_jobs_max, user_saved_queries_max, user_uploads_max: of those of one
+            user; half of all unless set.
         job_revisions_max: earlier versions that are kept of each job.
         user_job_slots_max, user_job_memory_mib_max: what the running jobs of one user may have together; as many slots
             as one job may ask for unless set, and half of this machine's memory.
@@ -116,9 +117,13 @@ class Settings(BaseSettings):
     streams_max: int = Field(default=10_000, ge=1)
     relations_max: int = Field(default=10_000, ge=1)
     jobs_max: int = Field(default=100, ge=1)
+    saved_queries_max: int = Field(default=10_000, ge=1)
+    uploads_max: int = Field(default=10_000, ge=1)
     user_streams_max: int | None = Field(default=None, ge=1)
     user_relations_max: int | None = Field(default=None, ge=1)
     user_jobs_max: int | None = Field(default=None, ge=1)
+    user_saved_queries_max: int | None = Field(default=None, ge=1)
+    user_uploads_max: int | None = Field(default=None, ge=1)
     job_revisions_max: int = Field(default=200, ge=1)
     body_bytes_max: int = Field(default=4 << 20, ge=1024)
     upload_bytes_max: int = Field(default=64 << 20, ge=1)

@@ -113,9 +113,13 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "too_many_previews": Subcode("as many previews are being made as may be", ALWAYS),
     "too_many_relations": Subcode("there are as many relations as may be, `of` one user or of all: `limit`", ALWAYS),
     "too_many_requests": Subcode("more requests than the limit allows", ALWAYS),
+    "too_many_saved_queries": Subcode(
+        "there are as many saved queries as may be, `of` one user or of all: `limit`", ALWAYS
+    ),
     "too_many_sockets": Subcode("the actor has as many websockets and event streams open as may be", ALWAYS),
     "too_many_streams": Subcode("there are as many streams as may be, `of` one user or of all: `limit`", ALWAYS),
     "too_many_subscriptions": Subcode("the websocket has as many subscriptions as may be", ALWAYS),
+    "too_many_uploads": Subcode("there are as many uploads as may be, `of` one user or of all: `limit`", ALWAYS),
     "too_many_views": Subcode("the job is followed by as many different questions as may be", ALWAYS),
     "too_slow": Subcode("the aggregate was not ready in time"),
     "unknown_name": Subcode("there is nothing of that name or id; `what` and `name` say which"),

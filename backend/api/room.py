@@ -1,26 +1,23 @@
-"""How many streams, relations and jobs there may be: of one user, and of all."""
+"""How many streams, relations, jobs, saved queries and uploads there may be: of one user, and of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.auth.actor import Actor
 from backend.catalog.database import Lock, hold
-from backend.catalog.models import Job, Relation, Stream
+from backend.catalog.models import Job, Relation, SavedQuery, Stream
+from backend.context import Context
 from backend.problems import Problem
 from backend.settings import Settings
 from backend.shares import has_share
+from backend.uploads import store
+from backend.uploads.names import folder_of
 
-Kind = type[Stream] | type[Relation] | type[Job]
-_SUBCODES: Final[Mapping[Kind, str]] = {
-    Stream: "too_many_streams",
-    Relation: "too_many_relations",
-    Job: "too_many_jobs",
-}
+Kind = type[Stream] | type[Relation] | type[Job] | type[SavedQuery]
 
 
 def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *, held: bool = False) -> None:
@@ -34,24 +31,47 @@ def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *
     """
     if held:
         hold(session, Lock.ADDING)
-    many = kind.__tablename__
+
+    def count(owner_id: str | None = None) -> int:
+        counted = select(func.count()).select_from(kind)
+        return session.scalars(counted if owner_id is None else counted.where(kind.owner_id == owner_id)).one()
+
+    _check(settings, session, kind.__tablename__, actor, count)
+
+
+def check_room_of_uploads(context: Context, actor: Actor, name: str) -> None:
+    """Refuse one more upload than there may be; those that come in at the same moment do not count each other.
+
+    Args:
+        name: of the upload; one that is there is no further one.
+    Raises:
+        Problem: names the limit, and the setting.
+    Cost: that of `store.all_of`.
+    """
+    there = store.all_of(folder_of(context.settings))
+    if any(upload.name == name for upload in there):
+        return
+
+    def count(owner_id: str | None = None) -> int:
+        return sum(owner_id in (None, upload.owner_id) for upload in there)
+
+    with context.catalog.read() as session:
+        _check(context.settings, session, "uploads", actor, count)
+
+
+def _check(settings: Settings, session: Session, many: str, actor: Actor, count: Callable[..., int]) -> None:
+    """Compare the count of all with its limit, and then that of one user."""
+    words = many.replace("_", " ")
     setting, most = f"{many}_max", getattr(settings, f"{many}_max")
-    if _count(session, kind) >= most:
-        raise _full(kind, f"there are {most:,} {many}, and there may be no more", "all", setting, most)
+    if count() >= most:
+        raise _full(many, f"there are {most:,} {words}, and there may be no more", "all", setting, most)
     if not has_share(settings, session, actor.id):
         return
     setting, most = settings.of_one_user(setting)
-    if _count(session, kind, actor.id) >= most:
-        raise _full(kind, f"you have {most:,} {many}, and one user may have no more", "one", setting, most)
+    if count(actor.id) >= most:
+        raise _full(many, f"you have {most:,} {words}, and one user may have no more", "one", setting, most)
 
 
-def _count(session: Session, kind: Kind, owner_id: str | None = None) -> int:
-    counted = select(func.count()).select_from(kind)
-    if owner_id is not None:
-        counted = counted.where(kind.owner_id == owner_id)
-    return session.scalars(counted).one()
-
-
-def _full(kind: Kind, what: str, of: str, setting: str, most: int) -> Problem:
+def _full(many: str, what: str, of: str, setting: str, most: int) -> Problem:
     way_out = f"delete one that is not needed, or ask the platform's owner to raise STREAMJOIN_{setting.upper()}"
-    return Problem(f"conflict.{_SUBCODES[kind]}", f"{what}; {way_out}", params={"limit": most, "of": of})
+    return Problem(f"conflict.too_many_{many}", f"{what}; {way_out}", params={"limit": most, "of": of})

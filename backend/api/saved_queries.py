@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from backend.api.room import check_room
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog.events import record
@@ -62,13 +63,14 @@ def save_query(context: InContext, actor: Operator, body: SavedQueryIn, response
     )
     try:
         with context.catalog.begin() as session:
+            if session.scalar(select(SavedQuery.id).where(SavedQuery.name == body.name)) is not None:
+                raise _taken(body.name)
+            check_room(context.settings, session, SavedQuery, actor, held=True)
             session.add(kept)
             record(session, "saved_query.created", f"question {kept.name} was saved", actor_id=actor.id,
                    data={"query_id": kept.id})  # fmt: skip
     except IntegrityError:
-        raise Problem(
-            "conflict.name_taken", f'there is a saved query "{body.name}" already; take another name'
-        ) from None
+        raise _taken(body.name) from None
     response.headers["Location"] = f"/api/v1/saved-queries/{kept.id}"
     return _shape(kept)
 
@@ -90,6 +92,10 @@ def delete_saved_query(context: InContext, actor: Operator, id: str) -> None:
         session.delete(kept)
         record(session, "saved_query.deleted", f"question {kept.name} was forgotten", actor_id=actor.id,
                data={"query_id": kept.id})  # fmt: skip
+
+
+def _taken(name: str) -> Problem:
+    return Problem("conflict.name_taken", f'there is a saved query "{name}" already; take another name')
 
 
 def _shape(kept: SavedQuery) -> SavedQueryOut:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
+from backend.api.room import check_room_of_uploads
 from backend.api.shapes import Limit, Page, iso, link_next
 from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.catalog.events import record
@@ -75,9 +76,7 @@ async def add_upload(
             "curl --data-binary @FILE does",
         )
     name = check_name(name)
-    folder = folder_of(context.settings)
-    draft = store.Draft(folder, await run_sync(uploads_space, context, actor.id), name, actor.id)
-    await run_sync(draft.begin)
+    draft = await run_sync(_begun, context, actor, name)
     try:
         async for piece in request.stream():
             await run_sync(draft.write, piece)
@@ -95,13 +94,11 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     """Keep a file that the platform makes itself; one that is there under its name is taken as it is.
 
     Raises:
-        Problem: all uploads together, or those of this actor, would take more than they may.
+        Problem: all uploads together, or those of this actor, would take more than they may, or be more.
     """
-    folder = folder_of(context.settings)
-    if store.find(folder, name) is not None:
+    if store.find(folder_of(context.settings), name) is not None:
         return
-    draft = store.Draft(folder, uploads_space(context, actor.id), name, actor.id)
-    draft.begin()
+    draft = _begun(context, actor, name)
     try:
         draft.write(made())
         is_new = draft.keep()
@@ -134,6 +131,13 @@ def delete_upload(context: InContext, actor: Operator, name: str) -> None:
                           params={"users": ", ".join(users[:5])})  # fmt: skip
         store.remove(folder, name)
         record(session, "upload.deleted", f"upload {name} was removed", actor_id=actor.id)
+
+
+def _begun(context: Context, actor: Actor, name: str) -> store.Draft:
+    check_room_of_uploads(context, actor, name)
+    draft = store.Draft(folder_of(context.settings), uploads_space(context, actor.id), name, actor.id)
+    draft.begin()
+    return draft
 
 
 def _added(context: Context, name: str, actor_id: str | None, is_new: bool) -> UploadOut:

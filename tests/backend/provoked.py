@@ -233,6 +233,18 @@ def _(world: World) -> tuple[int, str]:
     return world.ask("POST", "/jobs", json={"name": CANARY, "query": QUERY})
 
 
+@provokes("too_many_saved_queries")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "saved_queries_max", 0)
+    return world.ask("POST", "/saved-queries", json={"name": CANARY, "question": {"job": "wins"}})
+
+
+@provokes("too_many_uploads")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr(world.context.settings, "uploads_max", 0)
+    return world.ask("POST", "/uploads", params={"name": f"{CANARY}.csv"}, content=b"id\n1\n")
+
+
 @provokes("too_many_answers")
 def _(world: World) -> tuple[int, str]:
     world.patch.setattr(world.service.answerer.slots, "most", 0)

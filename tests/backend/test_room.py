@@ -1,4 +1,4 @@
-"""There are only so many streams, relations and jobs, of one user and of all, and so many earlier versions of a job."""
+"""There are only so many streams, relations, jobs, saved queries and uploads, and so many earlier versions of a job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def app(tmp_path: Path) -> FastAPI:
         Settings(
             data=tmp_path / "data", redis_url="redis://127.0.0.1:1/0", auth="on", allowed_paths=(tmp_path,),
             streams_max=5, user_streams_max=3, relations_max=3, user_relations_max=2, jobs_max=4,
-            job_revisions_max=2, rate_limit="100000/minute",
+            job_revisions_max=2, saved_queries_max=3, user_saved_queries_max=2, uploads_max=4, user_uploads_max=3,
+            rate_limit="100000/minute",
         )
     )  # fmt: skip
 
@@ -164,6 +165,39 @@ def test_attack_one_operator_does_not_fill_the_list_of_relations(kim: Asking, le
     assert kim.stream("s").status_code == 201  # streams are counted for themselves
     assert add(lee, "c").status_code == 201
     refused(add(lee, "d"), "too_many_relations", 3, "all", "STREAMJOIN_RELATIONS_MAX")
+
+
+def test_attack_one_operator_does_not_fill_the_list_of_saved_queries(kim: Asking, lee: Asking) -> None:
+    def add(asking: Asking, name: str) -> Any:
+        return asking("POST", "/saved-queries", {"name": name, "question": {"job": "j"}})
+
+    assert [add(kim, name).status_code for name in "ab"] == [201] * 2
+    refused(add(kim, "c"), "too_many_saved_queries", 2, "one", "STREAMJOIN_USER_SAVED_QUERIES_MAX")
+    assert add(kim, "a").json()["subcode"] == "name_taken"
+    assert add(lee, "c").status_code == 201
+    refused(add(lee, "d"), "too_many_saved_queries", 3, "all", "STREAMJOIN_SAVED_QUERIES_MAX")
+    assert kim("DELETE", "/saved-queries/a").status_code == 204
+    assert add(lee, "d").status_code == 201
+
+
+def test_attack_one_operator_does_not_fill_the_list_of_uploads_with_tiny_files(
+    app: FastAPI, api: TestClient, people: dict[str, Person], kim: Asking
+) -> None:
+    def add(who: str, name: str, content: str = "id\n1\n") -> Any:
+        return api.post(f"{URL}/uploads", params={"name": name}, content=content, headers=people[who].headers)
+
+    names = [f"{name}.csv" for name in "abcde"]
+    assert [add("kim", name).status_code for name in names[:3]] == [201] * 3
+    refused(add("kim", "d.csv"), "too_many_uploads", 3, "one", "STREAMJOIN_USER_UPLOADS_MAX")
+    assert add("kim", "a.csv").status_code == 200  # the same bytes once more are no further upload
+    assert add("kim", "a.csv", "other").json()["subcode"] == "upload_differs"
+    assert add("lee", "d.csv").status_code == 201
+    refused(add("lee", "e.csv"), "too_many_uploads", 4, "all", "STREAMJOIN_UPLOADS_MAX")
+    folder = app.state.context.settings.data / "uploads"
+    assert sorted(path.name for path in folder.glob("*.csv")) == names[:4]
+    assert not list((folder / ".drafts").iterdir())
+    assert kim("DELETE", "/uploads/a.csv").status_code == 204
+    assert add("lee", "e.csv").status_code == 201
 
 
 def test_attack_one_operator_has_half_of_the_jobs(
