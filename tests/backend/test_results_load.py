@@ -25,6 +25,7 @@ def test_many_clients_with_slow_and_dead_ones_among_them(clients: int, snapshots
     assert found["held_mib_max"] < 64 and found["rss_mib_max"] < 1024
 
 
+@pytest.mark.soak
 def test_reads_at_a_steady_rate_are_all_answered() -> None:
     found = load_reads.main(["--rate", "50", "--seconds", "5"])
     assert found["not_200"] == 0 and found["p99_ms"] < 20_000

@@ -179,6 +179,7 @@ def test_a_killed_server_costs_a_reconnect_and_nothing_else(world: World) -> Non
     check_whole(seen, world.committer.numbers)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_any_process_goes_on_with_what_another_began_and_was_killed_over(world: World) -> None:
     """A tail and the pages of an answer, each time at another of three processes, one of which dies in the middle."""

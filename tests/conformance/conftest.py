@@ -26,7 +26,8 @@ KEPT_IN = {
         "relations": 6,
     }.items()
 }
-"""Of the combinations of these one in so many is in `make test`, and all others are in `make soak`."""
+OTHERS_KEPT_IN = 2
+"""Of the combinations of a test one in so many is in `make test`, and all others are in `make soak`."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,6 +45,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = item.nodeid.partition("[")[0]
         chosen = zlib.crc32(item.nodeid.encode())
         if test in seen and chosen % ONE_IN:
-            is_kept = chosen // ONE_IN % KEPT_IN.get(item.path, 1) == 0
+            is_kept = chosen // ONE_IN % KEPT_IN.get(item.path, OTHERS_KEPT_IN) == 0
             item.add_marker(pytest.mark.slow if is_kept else pytest.mark.soak)
         seen.add(test)

@@ -34,6 +34,7 @@ def mapped(prefix: Path | None = None) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.soak
 def test_an_archive_is_made_once_and_mapped() -> None:
     archive = make_archive()
     made_ns = archive.stat().st_mtime_ns

@@ -36,6 +36,7 @@ def check(folder: Path) -> None:
         assert alone and rows_in(folder / "together" / place) == alone, name
 
 
+@pytest.mark.soak
 def test_each_query_gives_what_it_gives_alone(session: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, streams(61))
     bound = bind(load(file_of(tmp_path, "together", FILED)))

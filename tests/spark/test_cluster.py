@@ -118,6 +118,7 @@ def test_executors_and_the_driver_are_killed_and_results_are_exact(cluster: Spar
     assert check_same_in_duckdb(tmp_path / "results", REFERENCE.format(tmp_path)) > 10_000
 
 
+@pytest.mark.soak
 def test_a_cluster_without_a_free_executor_is_waited_for_a_while(cluster: SparkCluster, tmp_path: Path) -> None:
     write_streams(tmp_path, files=1)
     file = join_file(tmp_path, on(cluster, "cores: 2"))

@@ -37,6 +37,7 @@ def rows_of(text: str, folder: Path, *names: str, stop: threading.Event | None =
     return list(compare.compare_file(parse(text, base=folder), names, stop=stop))
 
 
+@pytest.mark.soak
 def test_operators_side_by_side_agree_and_their_figures_fit_together(given: History, tmp_path: Path) -> None:
     rows = rows_of(join_text(query("equality", "20 us"), "name: biclique"), tmp_path, *NAMES)
     assert [row["operator"] for row in rows] == list(NAMES)

@@ -99,7 +99,8 @@ def test_spark_gives_the_rows_that_duckdb_gives(text: str, session: SparkSession
     assert wanted(query).total() > 5
 
 
-@pytest.mark.parametrize("text", [pytest.param("equality", marks=pytest.mark.soak), "left"])
+@pytest.mark.soak
+@pytest.mark.parametrize("text", ["equality", "left"])
 def test_both_count_what_ours_count_in_one_table(text: str, given: Path) -> None:
     file = parse(content(TEXTS[text]), base=given)
     rows = list(compare.compare_file(file, (*OURS, *THEIRS)))

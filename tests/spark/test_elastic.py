@@ -190,6 +190,7 @@ def ring_decided(told: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
     return [(one["way"], len(one["added"]), len(one["drained"])) for one in told if not one["left"]]
 
 
+@pytest.mark.soak
 def test_nodes_of_a_ring_come_and_go_and_it_is_killed_around_both(session: SparkSession, tmp_path: Path) -> None:
     given = three_streams()
     file, state, attempted = ring_written(given, tmp_path), tmp_path / "checkpoint" / "state", []

@@ -161,6 +161,7 @@ def test_topics_join_exactly_and_go_on_after_a_restart(
     check_same(result_rows(tmp_path / "results"), reference(given))
 
 
+@pytest.mark.soak
 def test_topics_go_on_with_another_heartbeat_and_without_one(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -358,9 +359,8 @@ def test_arrival_times_are_those_of_the_first_attempt_when_a_batch_is_repeated(
     assert Counter(read_rows(sorted((tmp_path / "results").glob("batch-000000002-*.parquet")))) == first
 
 
-@pytest.mark.parametrize(
-    ("formats", "records"), [(("json", "csv"), 40), pytest.param(("arrow", "parquet"), 8, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("formats", "records"), [(("json", "csv"), 40), (("arrow", "parquet"), 8)])
 def test_a_repeated_batch_sheds_the_same_tuples_by_other_slots_and_another_rule(
     formats: tuple[str, str], records: int, broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ SAID_MAX = 10
 """How often a log says so at first; see `log4j2.properties`."""
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_a_process_that_made_lost_output_again_goes_on(tmp_path: Path) -> None:
     """Without a cluster Spark's heartbeats fail from then on; here there are a hundred times as many as usual."""

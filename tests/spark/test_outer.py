@@ -97,11 +97,10 @@ def test_every_operator_gives_them_exactly_through_crashes_and_other_slots(
     check_same(found_in(tmp_path, "a" if "I" in kind.split()[-1] and kind != "RIGHT" else "ab"), wanted)
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize(
-    "place", ["unit.before_manifest:8", pytest.param("unit.after_manifest:12", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("place", ["unit.before_manifest:8", "unit.after_manifest:12"])
 def test_a_job_killed_between_a_match_and_its_notice_goes_on_exactly(
     place: str, session: SparkSession, tmp_path: Path
 ) -> None:

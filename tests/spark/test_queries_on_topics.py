@@ -92,6 +92,7 @@ def test_a_topic_that_no_query_reads_any_more_keeps_its_place_among_the_others(
     assert rows_in(tmp_path / "job" / "ab") == Found({row: n for row, n in ab.items() if max(map(turn_of, row)) < 1})
 
 
+@pytest.mark.soak
 def test_topics_keep_their_order_where_a_stream_gets_idle_later(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from tests.conformance.histories import TIMESTAMP
 
 from .jobs import result_rows, write_file
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 HEAP_MIB = 480
 """The least, so that Java cannot collect a round's partial results."""

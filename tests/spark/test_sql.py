@@ -100,7 +100,8 @@ SLOWLY = (
 """Which version it is, and how many rows come in a tenth of a second."""
 
 
-@pytest.mark.parametrize("when", [pytest.param("as the job starts", marks=pytest.mark.soak), "anew"])
+@pytest.mark.soak
+@pytest.mark.parametrize("when", ["as the job starts", "anew"])
 def test_a_signal_while_a_table_is_read_ends_the_command_without_a_stack(
     when: str, tmp_path: Path, server: PostgresServer
 ) -> None:

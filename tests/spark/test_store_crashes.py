@@ -57,7 +57,9 @@ def rows_of(reader: Reader, question: Question) -> Counter[Any]:
 
 
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize("policy", [pytest.param("by threshold", marks=pytest.mark.kills), "delayed"])
+@pytest.mark.parametrize(
+    "policy", [pytest.param("by threshold", marks=[pytest.mark.kills, pytest.mark.soak]), "delayed"]
+)
 def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(31, r=10 * BATCHES, s=9 * BATCHES, time_shape="disordered", delay_us=15)
     write_history(given, tmp_path, BATCHES)

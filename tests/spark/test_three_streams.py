@@ -170,11 +170,10 @@ def test_a_driver_that_dies_between_goes_on_exactly(session: SparkSession, tmp_p
     check_same(found_in(tmp_path), want(given))
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize(
-    "place", [pytest.param("unit.mid_results:3", marks=pytest.mark.soak), "unit.before_manifest:7"]
-)
+@pytest.mark.parametrize("place", ["unit.mid_results:3", "unit.before_manifest:7"])
 def test_a_job_killed_in_a_stage_goes_on_exactly(place: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(4)
     write(given, tmp_path)
@@ -187,6 +186,7 @@ def test_a_job_killed_in_a_stage_goes_on_exactly(place: str, session: SparkSessi
     check_same(found_in(tmp_path), want(given))
 
 
+@pytest.mark.soak
 def test_a_chain_of_each_stage_becomes_longer_and_shorter(session: SparkSession, tmp_path: Path) -> None:
     given = history(5)
 
