@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -18,6 +19,13 @@ from backend.uploads import store
 from backend.uploads.names import folder_of
 
 Kind = type[Stream] | type[Relation] | type[Job] | type[SavedQuery]
+_SUBCODES: Final[Mapping[str, str]] = {
+    "streams": "too_many_streams",
+    "relations": "too_many_relations",
+    "jobs": "too_many_jobs",
+    "saved_queries": "too_many_saved_queries",
+    "uploads": "too_many_uploads",
+}
 
 
 def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *, held: bool = False) -> None:
@@ -74,4 +82,4 @@ def _check(settings: Settings, session: Session, many: str, actor: Actor, count:
 
 def _full(many: str, what: str, of: str, setting: str, most: int) -> Problem:
     way_out = f"delete one that is not needed, or ask the platform's owner to raise STREAMJOIN_{setting.upper()}"
-    return Problem(f"conflict.too_many_{many}", f"{what}; {way_out}", params={"limit": most, "of": of})
+    return Problem(f"conflict.{_SUBCODES[many]}", f"{what}; {way_out}", params={"limit": most, "of": of})
