@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from benchmarks.cells import mib, number, right, table
 from benchmarks.head import Part, one_line
@@ -217,7 +218,7 @@ def _slowest(routings: Mapping[str, Any]) -> str:
 
     def one(batch_ms: Sequence[int]) -> str:
         full = batch_ms[WINDOW_FILES + 1 :]
-        return number(statistics.quantiles(full, n=20)[-1] if len(full) > 1 else None)
+        return number(float(np.percentile(full, 95)) if full else None)
 
     return ", ".join(
         f"{name} {one(found['batch_ms']['fixed'])} and {one(found['batch_ms']['adaptive'])} ms"

@@ -53,15 +53,15 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 80, (*TWO, "--dist", "worksteal", "-m", QUICK, *CHECKED)),
-    Stage("parts", 160, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
-    Stage("slow", 340, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 300, (*TWO, "--dist", "worksteal", "-m", QUICK, *CHECKED)),
+    Stage("parts", 400, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
+    Stage("slow", 560, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
-    Stage("alone", 145, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("alone", 250, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
     # Files stay together, for the servers that their tests share; `kills` share none and go where there is room.
     Stage(
         "servers",
-        960,
+        1480,
         (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "spark or services", *SERVERS),
     ),
 )
