@@ -136,7 +136,7 @@ def test_units_that_are_late_and_bytes_that_move_are_on_the_page() -> None:
     assert "| hash, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | yes |" in text
     assert "| random, more units | 4 | 4 | 1.5 | +8 | - | 1,024 | cut off |" in text
     assert "within 3 rounds was the aim: missed" in text
-    assert "those before a window is full: hash 290 and 200 ms, random" in " ".join(text.split())
+    assert "those before a window is full: hash 110 and 200 ms, random" in " ".join(text.split())
     assert "| hash: units come | 9 to 11 | 8 + 8 | 2,000,000 | 1,000,000 |" in text
 
 
