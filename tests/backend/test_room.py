@@ -275,6 +275,20 @@ def test_a_demo_that_has_no_room_says_so_and_goes_on_later(kim: Asking, lee: Ask
     assert there == {"b", *demo.streams}
 
 
+def test_a_demo_whose_file_has_no_room_says_so_and_goes_on_later(
+    api: TestClient, people: dict[str, Person], kim: Asking
+) -> None:
+    name, demo = next((name, demo) for name, demo in DEMOS.items() if demo.files)
+    for file in ("a.csv", "b.csv", "c.csv"):
+        sent = api.post(f"{URL}/uploads", params={"name": file}, content="id\n1\n", headers=people["kim"].headers)
+        assert sent.status_code == 201, sent.text
+    refused(kim("POST", f"/demos/{name}"), "too_many_uploads", 3, "one", "STREAMJOIN_USER_UPLOADS_MAX")
+    assert kim("DELETE", "/uploads/a.csv").status_code == 204
+    assert kim("POST", f"/demos/{name}").status_code == 202
+    there = {upload["name"] for upload in kim("GET", "/uploads").json()["data"]}
+    assert there == {"b.csv", "c.csv", *demo.files}
+
+
 def test_attack_changes_without_end_leave_so_many_earlier_versions(app: FastAPI, kim: Asking) -> None:
     for name in "ab":
         assert kim.stream(name).status_code == 201
