@@ -48,17 +48,18 @@ def check_room(settings: Settings, session: Session, kind: Kind, actor: Actor, *
 
 
 def check_room_of_uploads(context: Context, actor: Actor, name: str) -> None:
-    """Refuse one more upload than there may be; those that come in at the same moment do not count each other.
+    """Refuse one more upload than there may be. Uploads that come in at the same moment are not counted.
 
     Args:
-        name: of the upload; one that is there is no further one.
+        name: of the upload; sending one again that is there does not make it one more.
     Raises:
         Problem: names the limit, and the setting.
     Cost: that of `store.all_of`.
     """
-    there = store.all_of(folder_of(context.settings))
-    if any(upload.name == name for upload in there):
+    folder = folder_of(context.settings)
+    if store.find(folder, name) is not None:
         return
+    there = store.all_of(folder)
 
     def count(owner_id: str | None = None) -> int:
         return sum(owner_id in (None, upload.owner_id) for upload in there)

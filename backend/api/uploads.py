@@ -94,7 +94,7 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     """Keep a file that the platform makes itself; one that is there under its name is taken as it is.
 
     Raises:
-        Problem: all uploads together, or those of this actor, would take more than they may, or be more.
+        Problem: all uploads together, or those of this actor, would take more space than they may, or be too many.
     """
     if store.find(folder_of(context.settings), name) is not None:
         return

@@ -67,7 +67,7 @@ class Lock(IntEnum):
     STARTING = 7310571485
     """Takes more of what runs jobs."""
     ADDING = 7310571486
-    """Adds a stream, a relation or a job."""
+    """Adds something of which there may be only so many: a stream, a relation, a job or a saved query."""
 
 
 def hold(session: Session, lock: Lock) -> None:

@@ -84,7 +84,7 @@ class Draft:
         """Add what came.
 
         Raises:
-            Problem: there is no room for the piece, or an upload of that name has other bytes.
+            Problem: the piece does not fit into the space that is left, or differs from the upload of that name.
         """
         self._bytes += len(piece)
         if self._is_there:
@@ -102,7 +102,7 @@ class Draft:
         Returns:
             Whether it is new; the same bytes may be sent under one name again, and nothing changes.
         Raises:
-            Problem: it is empty, or the name has other bytes already.
+            Problem: it is empty, or there is an upload of that name with other content.
         """
         name = self._name
         if not self._bytes:
