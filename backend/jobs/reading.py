@@ -7,15 +7,12 @@ this process.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
-from backend.apart import bounded, looks_of
+from backend.apart import HERE_BYTES_MAX, bounded, looks_of
 from backend.catalog.jobspec import JobSpec
 from backend.jobs.texts import texts_of
 from streamjoin.errors import QueryError
-
-HERE_BYTES_MAX: Final = 2 << 10
-"""All texts of a draft together, up to which it is read and bound here; the worst of them take a tenth of a second."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")

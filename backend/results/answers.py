@@ -14,6 +14,7 @@ import pyarrow as pa
 from backend.problems import Problem, from_engine
 from backend.results import at_once
 from backend.results.at_once import NotAtOnce
+from backend.results.conditions import bound_condition
 from backend.results.holding import Holding
 from backend.results.limits import Limits
 from backend.results.places import Place, Places
@@ -24,6 +25,7 @@ from backend.results.trouble import store_problem
 from backend.results.watch import Stopped, Watch
 from backend.results.writers import WRITERS, Writer
 from streamjoin.errors import InputError, StateError, StreamJoinError
+from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
 from streamjoin.results.aggregate import aggregate, parse_aggregates
@@ -32,7 +34,6 @@ from streamjoin.results.description import Description
 from streamjoin.results.finding import Answer
 from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
-from streamjoin.results.sink import RESULTS
 from streamjoin.results.stores.store import StoreError
 
 PIECE_BYTES = 64 << 10
@@ -96,6 +97,7 @@ class Running:
         self.schema = pa.schema([])
         self._answerer = answerer
         self._opened: Opened | None = None
+        self._bound: Expression | None = None
         self._watch = Watch()
         self._lock = threading.Lock()
         self._closed = False
@@ -212,7 +214,7 @@ class Running:
         if description.identity and self._watch.in_loop:
             raise NotAtOnce  # the last values of groups are found among all their changes
         recent = opened.recent if in_memory else None
-        check_condition(self.asked.where, description)
+        self._bound = bound_condition(self.actor, self.asked.where, description)
         if self.asked.aggregate is not None or self.asked.by is not None:
             table, answer = self._aggregate(opened, recent)
             yield from self._write(place, description, table.schema, table.to_batches(), answer)
@@ -221,7 +223,7 @@ class Running:
         yield from self._write(place, description, answer.schema, answer, answer)
 
     def _ask(self, opened: Opened, recent: Reader | None) -> Answer:
-        question = self.asked.question(self._row_cap, self.asked.cursor)
+        question = self.asked.question(self._row_cap, self.asked.cursor, self._bound)
         by_range = self.asked.key_from is not None or self.asked.key_to is not None
         # Pages of a key range are in key order on each side of the seam, and the seam moves between two pages.
         if not by_range and recent is not None:
@@ -234,7 +236,7 @@ class Running:
         if asked.limit is not None or asked.cursor is not None or asked.select is not None:
             raise InputError("an aggregate is over all rows that answer; leave select, limit and cursor out")
         wanted = parse_aggregates(asked.aggregate or "count")
-        question: Question = asked.question()
+        question: Question = asked.question(bound=self._bound)
         try:
             most = self._answerer.limits.aggregate_bytes
             return aggregate(opened.durable, question, wanted, tuple(asked.by or ()), recent, self._holds, most)
@@ -325,21 +327,6 @@ class Running:
                 "blocks_stored": answer.blocks_stored, "rows_read": answer.rows_read, "snapshots": answer.snapshots,
             }  # fmt: skip
         return end
-
-
-def check_condition(where: str | None, description: Description) -> None:
-    """Refuse a condition that cannot be bound to the results.
-
-    Raises:
-        Problem: it names the condition, and the place in it if there is one.
-    """
-    if where is not None:
-        from streamjoin.query import bind_condition
-
-        try:
-            bind_condition(where, description.schema, RESULTS)
-        except InputError as wrong:
-            raise from_engine(wrong, "/where") from None
 
 
 def _about(place: Place, description: Description, answer: Answer) -> dict[str, Any]:

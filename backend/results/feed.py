@@ -57,12 +57,14 @@ class View:
     """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back.
 
     Args:
+        question: its `where` and `select`.
+    Attributes:
         actor: who asked it first.
     """
 
-    def __init__(self, where: str | None, select: tuple[str, ...] | None, description: Description) -> None:
-        self.key = (where, select)
-        self.rows = Rows(Question(where=where, select=select), description.schema, description.identity)
+    def __init__(self, question: Question, description: Description) -> None:
+        self.key = (question.where, question.select)
+        self.rows = Rows(question, description.schema, description.identity)
         self.followers: set[Following] = set()
         self.users = 0
         self.actor: str | None = None
@@ -267,10 +269,10 @@ class Feed:
             reader, _ = _covering(opened, SnapshotId(snapshot.id.epoch, snapshot.id.part - 1), snapshot.id)
             return self._encode(opened, reader, snapshot, [view])[view]
 
-    def make_base(self, base: Snapshot, where: str | None, select: tuple[str, ...] | None) -> Payload:
+    def make_base(self, base: Snapshot, view: View) -> Payload:
         """A payload of the groups that live in a base. One that is not asked for is not there, and does not end."""
         assert self.description is not None
-        rows = Rows(Question(where=where, select=select), self.description.schema)
+        rows = Rows(view.rows.question, self.description.schema)
         encoder = Encoder(base, self.limits.part_bytes, self.limits.snapshot_bytes, self.held)
         with self._readers.lent(self.place) as opened:
             for batch in opened.durable.snapshot_rows(base):

@@ -12,7 +12,7 @@ from typing import TypeVar
 from backend.cells import time_text
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_engine, unexpected
-from backend.results.answers import check_condition
+from backend.results.conditions import bound_condition
 from backend.results.feed import Feed, View
 from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload
@@ -20,6 +20,7 @@ from backend.results.trouble import store_problem
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
+from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.store import StoreError
@@ -252,8 +253,8 @@ class Follower:
         assert description is not None
         view = feed.view(asked.where, select)
         if view is None:  # reading a long condition takes time that others should not wait for
-            await self._in_thread(lambda: check_condition(asked.where, description))
-            view = await self._in_thread(lambda: View(asked.where, select, description))
+            bound = await self._in_thread(lambda: bound_condition(self._actor, asked.where, description))
+            view = View(Question(where=asked.where, select=select, bound=bound), description)
         self._view = view = feed.join(view, self._actor)
         key, stored = None, description.schema
         if RESULT_KEY in stored.names:
@@ -286,7 +287,7 @@ class Follower:
         feed, view = self.feed, self._view
         assert view is not None
         loop = asyncio.get_running_loop()
-        await self._give_base()
+        await self._give_base(view)
         for _ in range(ROUNDS):
             upto, begun_s = feed.last, loop.time()
             assert upto is not None
@@ -303,13 +304,11 @@ class Follower:
         self._behind = False
         self.wake()
 
-    async def _give_base(self) -> None:
+    async def _give_base(self, view: View) -> None:
         """Of groups that change, the last values as of the removed snapshots, as a snapshot of its own."""
         base, self._base = self._base, None
         if base is not None:
-            feed, asked = self.feed, self.asked
-            select = None if asked.select is None else tuple(asked.select)
-            self._history = await self._in_thread(lambda: feed.make_base(base, asked.where, select))
+            self._history = await self._in_thread(lambda: self.feed.make_base(base, view))
             self.wake()
             await self._taken()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from streamjoin.plan.expression import Expression
 from streamjoin.results.question import LIMIT_MAX, Question
 from streamjoin.results.snapshot import is_id
 
@@ -90,8 +91,10 @@ class QueryIn(BaseModel):
     format: Format = "json"
     timeout_s: float | None = Field(None, gt=0, description="Time for the answer; what is there by then is given.")
 
-    def question(self, limit: int | None = None, cursor: str | None = None) -> Question:
-        """As the engine asks, with a limit and a cursor of the caller's."""
+    def question(
+        self, limit: int | None = None, cursor: str | None = None, bound: Expression | None = None
+    ) -> Question:
+        """As the engine asks, with a limit and a cursor of the caller's, and what its condition means."""
         return Question(
             self.from_,
             self.to,
@@ -106,4 +109,5 @@ class QueryIn(BaseModel):
             self.upto,
             self.as_of,
             self.history,
+            bound,
         )

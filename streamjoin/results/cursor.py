@@ -71,7 +71,7 @@ class Cursor:
         return found
 
 
-_ASKED = tuple(field.name for field in fields(Question) if field.name not in ("cursor", "limit"))
+_ASKED = tuple(field.name for field in fields(Question) if field.name not in ("cursor", "limit", "bound"))
 
 
 def _digest(question: Question, job: str) -> str:

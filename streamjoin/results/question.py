@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin.plan.expression import Expression
 
 LIMIT_MAX = 10_000_000
 
@@ -24,6 +25,7 @@ class Question:
         after, upto: only snapshots with after < id <= upto.
         as_of: of groups that change, what they were: a snapshot's id, or a time, in us.
         history: every row of groups that change, and not the last one of each, as with `after`.
+        bound: what `where` means, where whoever asks has bound it already.
     """
 
     from_us: int | None = None
@@ -39,6 +41,7 @@ class Question:
     upto: str | None = None
     as_of: str | int | None = None
     history: bool = False
+    bound: Expression | None = field(default=None, compare=False, repr=False)
 
 
 def check(question: Question) -> None:

@@ -15,7 +15,6 @@ from streamjoin.errors import InputError
 from streamjoin.index.keys import INT64_MAX, INT64_MIN, is_exact
 from streamjoin.plan.changing import DELETE, EMIT_TIME, OPERATION
 from streamjoin.plan.evaluation import filter_mask
-from streamjoin.plan.expression import Expression
 from streamjoin.plan.join import RESULT_KEY, RESULT_TIME
 from streamjoin.plan.schema import type_name
 from streamjoin.results.block import ordered_codes
@@ -46,8 +45,8 @@ class Rows:
                 raise InputError(no_column_text(name, visible))
         self.names = list(question.select) if question.select else visible
         self.schema = pa.schema([stored.field(name) for name in self.names])
-        self.where: Expression | None = None
-        if question.where is not None:
+        self.where = question.bound
+        if question.where is not None and question.bound is None:
             from streamjoin.query import bind_condition  # here, since most ask without a condition
 
             self.where = bind_condition(question.where, stored, RESULTS)

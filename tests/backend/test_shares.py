@@ -315,6 +315,21 @@ def test_attack_one_user_does_not_take_all_memory(settings: Settings) -> None:
         assert platform.job("kim", "second", driver_memory=1000).status_code == 201
 
 
+@pytest.mark.parametrize("slots", [{}, {"slots": None}])
+def test_attack_slots_of_executors_that_a_job_does_not_name_count_too(
+    settings: Settings, slots: dict[str, None]
+) -> None:
+    cluster = {"spark_master": "spark://there:7077", "spark_shared": True, "spark_executors": "{max: 2, cores: 2}"}
+    platform = Platform(settings.model_copy(update=cluster))
+    with platform.api:
+        for name in ("a", "b"):
+            platform.stream("kim", name, GENERATED)
+        assert platform.job("kim", "first", **slots).status_code == 201
+        full = platform.job("kim", "second", **slots)
+        assert said(full) == JOBS and full.json()["params"] == {"limit": 6, "used": 4, "asked": 4}
+        assert platform.job("kim", "second", slots=2).status_code == 201
+
+
 def test_attack_a_job_that_runs_does_not_grow_beyond_the_share(with_inputs: Platform) -> None:
     platform = with_inputs
     for name in ("first", "second"):

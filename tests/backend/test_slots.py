@@ -35,6 +35,7 @@ from backend.results.slots import Slots
 from backend.settings import Settings
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
+from streamjoin.results.question import Question
 from streamjoin.results.stores.spec import StoreSpec
 from tests.backend.matrix import Person, add_person, new_app
 from tests.backend.results_job import SCHEMA
@@ -225,7 +226,7 @@ def test_attack_one_actor_cannot_have_all_questions_that_follow_a_job() -> None:
         followed = Feed(place, Readers(Memory(None)), limits, Held(), asyncio.get_running_loop())
 
         def view(where: str | None) -> View:
-            return View(where, None, described)
+            return View(Question(where=where), described)
 
         mine = [followed.join(view(f"n > {number}"), "kim") for number in range(2)]
         with pytest.raises(Problem, match="2 different questions of yours") as refused:

@@ -1,0 +1,37 @@
+"""Conditions on results: bound once for each answer, where a long one holds up nobody."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from backend.apart import HERE_BYTES_MAX, bounded
+from backend.problems import from_engine
+from streamjoin.errors import InputError
+from streamjoin.plan.expression import Expression
+from streamjoin.results.description import Description
+from streamjoin.results.sink import RESULTS
+
+
+def bound_condition(who: str | None, where: str | None, description: Description) -> Expression | None:
+    """What a condition on results means; None without one.
+
+    Args:
+        who: for whom.
+    Raises:
+        Problem: it cannot be bound, and is named with the place in it if there is one; or others are being worked on.
+    Cost: of a long one a process, as its binding holds Python's lock for up to a second.
+    """
+    if where is None:
+        return None
+    try:
+        if len(where) <= HERE_BYTES_MAX:
+            return _bound(where, description.schema)
+        return bounded(who, _bound, where, description.schema)
+    except InputError as wrong:
+        raise from_engine(wrong, "/where") from None
+
+
+def _bound(where: str, stored: pa.Schema) -> Expression:
+    from streamjoin.query import bind_condition  # here, since most ask without a condition
+
+    return bind_condition(where, stored, RESULTS)
