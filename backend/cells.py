@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.results.parts import iso_times
+from streamjoin.results.jsonlines import iso_times
 
 EXACT_MAX = 2**53
 """Above this a double, which is all that JavaScript has, no longer holds every integer."""

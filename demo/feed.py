@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from streamjoin.errors import RunError
 from streamjoin.generate import generator
 from streamjoin.generate.stream import BASE_US, TIME
-from streamjoin.results.parts import json_lines
+from streamjoin.results.jsonlines import json_lines
 from tests.servers import KafkaBroker
 from tests.servers.kafka import PRODUCER
 

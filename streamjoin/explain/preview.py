@@ -36,7 +36,7 @@ from streamjoin.plan.rounds import RoundPlan
 from streamjoin.plan.schema import VERSION, StreamSchema, type_name
 from streamjoin.plan.stages import Plan, Stage, asof_stages, decided_stages
 from streamjoin.results.formats import write_table
-from streamjoin.results.parts import json_lines
+from streamjoin.results.jsonlines import json_lines
 from streamjoin.results.sink import Post
 from streamjoin.spec.outputs import store_sink
 from streamjoin.spec.prepare import Bound

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from streamjoin.results.parts import iso_times, json_lines
+from streamjoin.results.jsonlines import iso_times, json_lines
 
 TABLE_WIDTH_MAX = 40
 _TABLE_SAMPLE = 1000

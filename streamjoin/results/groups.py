@@ -17,8 +17,8 @@ from streamjoin.plan.expression import columns_of
 from streamjoin.plan.join import RESULT_TIME
 from streamjoin.results.cursor import Cursor
 from streamjoin.results.finding import Answer, Place, find, find_in
+from streamjoin.results.jsonlines import iso_times
 from streamjoin.results.latest import Holds, latest, living
-from streamjoin.results.parts import iso_times
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.rows import Rows

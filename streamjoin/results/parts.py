@@ -17,15 +17,13 @@ from types import TracebackType
 from typing import Any, Protocol, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamjoin.durable import make_folder, put_durably, sync_folder
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, RunError
 from streamjoin.failpoints import failpoint
 from streamjoin.flow.periods import Ended
-from streamjoin.plan.decimals import to_text
-from streamjoin.plan.functions.times import to_text as time_texts
+from streamjoin.results.jsonlines import json_lines
 
 JOURNAL = "journal.json"
 """Where a batch begins in a file of JSON lines."""
@@ -135,33 +133,45 @@ class Discard(_Ready):
 
 @dataclass
 class ParquetPart(Counted):
-    """A part as a staged Parquet file; an empty part leaves none."""
+    """A part as a staged Parquet file; an empty part leaves none.
+
+    Args:
+        path: what the driver's commit calls it. Until then it has a name of its own: a task that was thought lost may
+            still write beside the one that repeats it.
+    """
 
     path: Path = field(default_factory=Path)
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     _writer: pq.ParquetWriter | None = None
 
+    def __post_init__(self) -> None:
+        self.staged = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+
     def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
         """Append a row group."""
         super().write(rows)
         if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self.path, self.schema)
+            self.staged.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._opened()
         self._writer.write_batch(rows)
+
+    def _opened(self) -> Any:
+        return pq.ParquetWriter(self.staged, self.schema)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._writer is None:
             return
         self._writer.close()
         if error is None:
-            with open(self.path, "rb+") as file:
+            with open(self.staged, "rb+") as file:
                 os.fsync(file.fileno())
         else:
-            self.path.unlink(missing_ok=True)
+            self.staged.unlink(missing_ok=True)
 
     def summary(self) -> dict[str, Any]:
-        """Rows, and the staged file if there is one."""
-        return {"rows": self.rows, "file": self.path.name if self._writer else None}
+        """Rows, and what the staged file is called and will be, if there is one."""
+        named = {"file": self.path.name, "staged": self.staged.name}
+        return {"rows": self.rows, **(named if self._writer else dict.fromkeys(named))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +203,16 @@ class ParquetSink(_Ready):
         number = batch.number
         if not self.folder.is_dir():
             self.begin("")
-        named = {part["file"] for part in parts if part["file"]}
+        named = {part["file"]: part["staged"] for part in parts if part["file"]}
+        if lost := [self.staging / staged for name, staged in sorted(named.items())
+                    if not ((self.staging / staged).exists() or (self.folder / name).exists())]:  # fmt: skip
+            raise _gone(lost[0], number)
         for stale in self.folder.glob(f"batch-{number:09d}-*.parquet"):
             if stale.name not in named:
                 stale.unlink()
-        for name in sorted(named):
-            if (self.staging / name).exists():
-                os.replace(self.staging / name, self.folder / name)
+        for name, staged in sorted(named.items()):
+            if (self.staging / staged).exists():  # else committed before
+                os.replace(self.staging / staged, self.folder / name)
             failpoint("batch.mid_commit")
         sync_folder(self.folder)  # before the next batch is planned, which does not do this one again
         _remove_staged(self.staging, number)
@@ -224,23 +237,26 @@ def make_lasting(folder: Path, file: Path | None = None) -> None:
         ) from None
 
 
+def _gone(path: Path, batch: int) -> RunError:
+    return RunError(
+        f"results of batch {batch} are gone: {path} was written and is not there; if nobody removed it, the folder is "
+        "not one that all machines share"
+    )
+
+
 def _remove_staged(staging: Path, batch: int) -> None:
-    """Remove what an attempt with more slots staged for a batch that is committed now."""
-    for stale in staging.glob(f"batch-{batch:09d}-*"):
-        stale.unlink()
+    """Remove what is still staged once a batch is committed: of attempts with more slots, or of tasks thought lost."""
+    for stale in staging.glob("batch-*"):
+        if int(stale.name.split("-")[1].split(".")[0]) <= batch:
+            stale.unlink(missing_ok=True)
 
 
 @dataclass
 class ArrowPart(ParquetPart):
     """A part as a staged Arrow stream."""
 
-    def write(self, rows: pa.RecordBatch, unit: int = 0) -> None:
-        """Append a batch."""
-        self.rows += rows.num_rows
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pa.ipc.new_stream(str(self.path), self.schema)
-        self._writer.write_batch(rows)
+    def _opened(self) -> Any:
+        return pa.ipc.new_stream(str(self.staged), self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +287,7 @@ class JsonLinesSink(_Ready):
 
     def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Append the batch."""
-        files = sorted(self.staging / part["file"] for part in parts if part["file"])
+        files = sorted(self.staging / part["staged"] for part in parts if part["file"])
         if self.target == "-":
             for path in files:
                 if path.exists():
@@ -289,8 +305,10 @@ class JsonLinesSink(_Ready):
         begun = self._begin(batch, target)
         if not files and target.stat().st_size == begun:
             return
-        if any(not path.exists() for path in files):
-            return  # committed before: parts are removed last
+        if lost := [path for path in files if not path.exists()]:
+            if target.stat().st_size > begun:
+                return  # committed before: parts are removed last
+            raise _gone(lost[0], batch)
         with open(target, "r+", encoding="utf-8") as file:
             file.truncate(begun)
             file.seek(begun)
@@ -338,61 +356,3 @@ class JsonLinesSink(_Ready):
         table = pa.ipc.open_stream(pa.memory_map(str(path), "r")).read_all()
         for line in json_lines(table):
             file.write(line + "\n")
-
-
-def iso_times(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Timestamps, in UTC, and dates as ISO 8601; years that have not four digits as they are."""
-    if pa.types.is_timestamp(times.type):
-        times = times.cast(pa.timestamp(times.type.unit, "UTC"))
-    return pc.replace_substring(time_texts(times), " ", "T", max_replacements=1)
-
-
-def _objects(table: pa.Table) -> list[str]:
-    """Each row as DuckDB writes it; empty for one with a text that is no UTF-8."""
-    import duckdb  # here, since processes that write or read no JSON need not wait for it
-
-    with duckdb.connect() as connection:
-        # No column of results is called so, which would be taken for the row; one without a name would be given one.
-        unnamed = "__unnamed"
-        connection.register("__rows", table.rename_columns([name or unnamed for name in table.column_names]))
-        lines = [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
-    if "" in table.column_names:
-        return [line.replace(f'"{unnamed}":', '"":', 1) for line in lines]
-    return lines
-
-
-def _legible(table: pa.Table) -> pa.Table:
-    """Few rows, with bytes of texts that are no UTF-8 as `\\xe9`."""
-    for place, column in enumerate(table.schema):
-        if pa.types.is_string(column.type):
-            values = table[place].cast(pa.binary()).to_pylist()
-            texts = [None if value is None else value.decode("utf-8", "backslashreplace") for value in values]
-            table = table.set_column(place, column.name, pa.array(texts, pa.string()))
-    return table
-
-
-def json_lines(table: pa.Table) -> list[str]:
-    """Each row as a JSON object: times as ISO 8601 in UTC, spans as microseconds, bytes as DuckDB writes them.
-
-    NaN and infinities become null. Files may call a text what is none; such bytes are written as `\\xe9`.
-    """
-    if table.num_rows == 0:
-        return []
-    mark, is_marked = uuid.uuid4().hex, False
-    for place, column in enumerate(table.schema):
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            table = table.set_column(place, column.name, iso_times(table[place]))
-        elif pa.types.is_floating(column.type):  # JSON has no NaN and no infinity
-            finite = pc.if_else(pc.is_finite(table[place]), table[place], pa.scalar(None, column.type))
-            table = table.set_column(place, column.name, finite)
-        elif pa.types.is_duration(column.type):
-            table = table.set_column(place, column.name, table[place].cast(pa.int64()))
-        elif pa.types.is_decimal(column.type) and column.type.precision == column.type.scale:
-            # DuckDB writes no digit before their point, which is no JSON; as marked texts they lose their quotes below.
-            text = pc.binary_join_element_wise(mark, to_text(table[place]), mark, "")
-            table, is_marked = table.set_column(place, column.name, text), True
-    lines = _objects(table)
-    if bad := [place for place, line in enumerate(lines) if not line]:
-        for place, line in zip(bad, _objects(_legible(table.take(bad))), strict=True):
-            lines[place] = line
-    return [line.replace(f'"{mark}', "").replace(f'{mark}"', "") for line in lines] if is_marked else lines

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.plan.decimals import to_text
-from streamjoin.results.parts import json_lines
+from streamjoin.results.jsonlines import json_lines
 
 DIGITS = ["0", "1", "-1", "12", "-9", "99999999", "-123456789012345678", None]
 KINDS = [

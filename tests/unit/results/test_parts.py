@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamjoin.errors import InputError
-from streamjoin.results.parts import BatchDone, Discard, JsonLinesSink, ParquetSink, Sink, json_lines
+from streamjoin.errors import InputError, RunError
+from streamjoin.results.jsonlines import json_lines
+from streamjoin.results.parts import BatchDone, Discard, JsonLinesSink, ParquetSink, Sink
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
 
@@ -151,6 +152,63 @@ def test_a_json_lines_batch_whose_parts_are_gone_was_committed_before(tmp_path: 
     sink.commit(BatchDone(0), parts)
     sink.commit(BatchDone(0), parts)
     assert lines(path) == [1, 2]
+
+
+def sink_in(folder: Path, kind: str) -> Sink:
+    if kind == "files":
+        return ParquetSink(folder / "out")
+    return JsonLinesSink(str(folder / "out.jsonl"), folder / "staged")
+
+
+def read(folder: Path, kind: str) -> list[int]:
+    return read_parquet(folder / "out") if kind == "files" else lines(folder / "out.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["files", "lines"])
+@pytest.mark.parametrize("late", ["fails", "ends", "is killed"])
+@pytest.mark.parametrize("begins", ["first", "last"])
+def test_a_task_that_was_thought_lost_takes_nothing_from_the_one_that_repeats_it(
+    kind: str, late: str, begins: str, tmp_path: Path
+) -> None:
+    sink = sink_in(tmp_path, kind)
+    lost = sink.part(0, 0, SCHEMA).__enter__()
+    if begins == "first":
+        lost.write(rows(1))
+    done = write(sink, 0, {0: [rows(1, 2), rows(3)]})
+    if begins == "last":
+        lost.write(rows(1))
+    if late == "fails":
+        lost.__exit__(RuntimeError, RuntimeError(), None)
+    elif late == "ends":
+        lost.write(rows(2, 3))
+        lost.__exit__(None, None, None)
+    sink.commit(BatchDone(0), done)
+    assert read(tmp_path, kind) == [1, 2, 3]
+    assert [path.name for path in tmp_path.rglob("batch-*") if path.suffix != ".parquet"] == []
+
+
+@pytest.mark.parametrize("kind", ["files", "lines"])
+def test_what_a_task_thought_lost_stages_after_the_commit_goes_with_the_next(kind: str, tmp_path: Path) -> None:
+    sink = sink_in(tmp_path, kind)
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1)]}))
+    write(sink, 0, {0: [rows(1)]})
+    later = write(sink, 2, {0: [rows(3)]})
+    sink.commit(BatchDone(1), write(sink, 1, {0: [rows(2)]}))
+    sink.commit(BatchDone(2), later)
+    assert read(tmp_path, kind) == [1, 2, 3]
+    assert [path.name for path in tmp_path.rglob("batch-*") if path.suffix != ".parquet"] == []
+
+
+@pytest.mark.parametrize("kind", ["files", "lines"])
+def test_a_part_that_is_gone_before_its_commit_is_an_error(kind: str, tmp_path: Path) -> None:
+    sink = sink_in(tmp_path, kind)
+    sink.commit(BatchDone(0), write(sink, 0, {0: [rows(1)]}))
+    parts = write(sink, 1, {0: [rows(2)], 1: [rows(3)]})
+    (staged,) = tmp_path.rglob("batch-000000001-0001.*")
+    staged.unlink()
+    with pytest.raises(RunError, match="results of batch 1 are gone: .*batch-000000001-0001.* is not one that all"):
+        sink.commit(BatchDone(1), parts)
+    assert read(tmp_path, kind) == [1]  # nothing is shown half
 
 
 def test_json_lines_go_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
