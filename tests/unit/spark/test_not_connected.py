@@ -83,6 +83,29 @@ def test_another_failure_is_final(tmp_path: Path) -> None:
     assert starts.started == 1
 
 
+def test_a_failure_is_told_as_it_is_and_not_as_the_one_that_a_start_has_cured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Starts(tmp_path, LATE, "x.parquet was to be read, but it is gone")
+    real = starts.start
+
+    def start(origin: str, **trigger: bool) -> Any:
+        if starts.started == 0:  # a task's worker does not connect, and the failure passes through the commit
+            with monkeypatch.context() as patched:
+                patched.setattr(starts.driver, "_plan_lasts", lambda batch: fail(LATE))
+                with pytest.raises(RunError):
+                    starts.driver._commit(cast(Any, None), 0)
+        return real(origin, **trigger)
+
+    def fail(text: str) -> None:
+        raise RunError(text)
+
+    monkeypatch.setattr(starts.driver, "_start", start)
+    with pytest.raises(RunError, match="it is gone"):
+        starts.join()
+    assert (starts.started, starts.driver.progress.reconnects) == (2, 1)
+
+
 def test_one_that_is_to_stop_is_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starts = Starts(tmp_path, LATE)
 
