@@ -190,6 +190,8 @@ class StoreSink:
 
     def begin(self, origin: str) -> PartWriter:
         """Become the job's writer."""
+        if self._ledger is not None:  # the query is started again
+            self._ledger.store.close()
         self._ledger = Ledger(
             self.spec.open(), self.job, self.description, self.policy,
             retain_us=self.retain_us, publish=self._publish, forget=self._forget,

@@ -142,8 +142,8 @@ def _groups_text(query: str, before: _Kept, kept: _Kept) -> str:
 def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) -> Head | None:
     """Make a snapshot of what waits in a store; its head, None where the checkpoint has no results there."""
     patience = Patience(sink.retry_s)
+    store = before.spec(sink.spec).open()
     try:
-        store = before.spec(sink.spec).open()
         stored = patience.steadily(lambda: store.head(before.job))
         if stored is None or Head.from_bytes(stored).origin != origin:
             return None
@@ -158,6 +158,8 @@ def _completed(before: _Kept, sink: StoreSink, origin: str, checkpoint: Path) ->
             f"results went to {before} until now, and some may wait there for their snapshot: {away}; make it "
             f"reachable for this start, or remove {checkpoint / NOTED_FILE} to go on without these"
         ) from None
+    finally:
+        store.close()
     return ledger.head
 
 
