@@ -18,7 +18,7 @@ from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.results.block import BlockRef, cut, decode
 from streamjoin.results.description import Description
-from streamjoin.results.head import Head
+from streamjoin.results.head import Head, latest_us
 from streamjoin.results.latest import latest, living
 from streamjoin.results.names import BASES, LAST_GENERATION, base_name
 from streamjoin.results.patience import Patience
@@ -97,7 +97,7 @@ class Bases:
             gone = sum(reading_cost(one.blocks) for one in _after(self._newest, removed))
             head = replace(head, tail=max(head.tail - gone, 0))
             self._newest = base
-        return head.based(base.generation, max((one.time_max_us or 0 for one in removed), default=0))
+        return head.based(base.generation, latest_us(one.time_max_us for one in removed))
 
     def _newest_of(self, *named: BaseId | None) -> Snapshot | None:
         newest = max((one for one in named if one is not None), default=None)

@@ -45,10 +45,11 @@ def ask_latest(
             f"snapshots before {head.floor} have been removed, and groups are known from there on; ask as of "
             f"{head.floor} or later"
         )
-    if until_us is not None and head.base and until_us < (head.below_time_max_us or until_us):
+    below_us = head.below_time_max_us
+    if until_us is not None and head.base and below_us is not None and until_us < below_us:
         raise InputError(
             f"what groups were at {_iso(until_us)} is not known any more: retention has kept the last values up to "
-            f"{_iso(head.below_time_max_us or until_us)}; ask as of that time or later"
+            f"{_iso(below_us)}; ask as of that time or later"
         )
     base = reader.base(head, upto, until_us)
     # By time nothing is ruled out but what is later than the moment.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -115,9 +115,10 @@ class Head:
             id_owners=(*ids, (generation, self.state.last)),
         )
 
-    def based(self, generation: int, time_max_us: int) -> Head:
-        """The head once a generation has written a base of results up to a time."""
-        return replace(self, base=generation, below_time_max_us=max(time_max_us, self.below_time_max_us or time_max_us))
+    def based(self, generation: int, time_max_us: int | None) -> Head:
+        """The head once a generation has written a base of results up to a time; None where there were none."""
+        below_us = latest_us((time_max_us, self.below_time_max_us))
+        return replace(self, base=generation, below_time_max_us=below_us)
 
     @property
     def floor_base(self) -> BaseId | None:
@@ -183,3 +184,8 @@ class Elsewhere:
 
 NOTHING = Elsewhere()
 """All results of a query went to one store."""
+
+
+def latest_us(times_us: Iterable[int | None]) -> int | None:
+    """The latest of some result times, of which any may lie before 1970; None where there is none."""
+    return max((one for one in times_us if one is not None), default=None)

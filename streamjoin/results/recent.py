@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamjoin.results.description import DESCRIPTION
-from streamjoin.results.head import Head
+from streamjoin.results.head import Head, latest_us
 from streamjoin.results.names import snapshot_name
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.store import BlockKey, Store
@@ -71,7 +71,7 @@ class Recent:
             id, size, time_max_us = self._kept.popleft()
             self._size -= size
             floor = id
-            below_us = time_max_us if below_us is None else max(below_us, time_max_us or below_us)
+            below_us = latest_us((below_us, time_max_us))
             gone.append(id)
         state = replace(head.state, last=snapshot.id)
         self._show(replace(head, state=state, floor=floor, below_time_max_us=below_us))

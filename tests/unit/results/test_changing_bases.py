@@ -24,7 +24,7 @@ from streamjoin.results.answer import ask
 from streamjoin.results.base import Bases
 from streamjoin.results.head import Head
 from streamjoin.results.names import BASES, base_name
-from streamjoin.results.policy import Collected
+from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot
@@ -448,3 +448,17 @@ def test_attack_a_moment_that_is_no_time_is_refused_where_a_base_is_kept(monkeyp
             Asked(as_of=text).question()
         with pytest.raises(ValidationError):
             QueryIn(job="j", as_of=int(text))
+
+
+@pytest.mark.parametrize("begin_us", [0, -(10**12), -2_000_000])
+def test_a_moment_that_retention_passed_is_refused_also_before_1970_and_where_batches_were_empty(begin_us: int) -> None:
+    job = Changes(MemoryStore(), EpochPolicy(span_us=1_000_000, delayed=0.5, delays=1), retain_us=4_000_000).start()
+    for number in range(14):
+        at = begin_us + 1_000_000 * number
+        late(job, number, [] if 3 <= number <= 8 else [((k, None), 10 * number + k, at) for k in (0, 1)])
+        if number >= 11:
+            for gone in (0, 1):
+                with pytest.raises(InputError, match="is not known any more"):
+                    asked(job.store, as_of=begin_us + 1_000_000 * gone)
+            assert asked(job.store, as_of=begin_us + 2_000_000) == {(0, None): 20, (1, None): 21}
+    assert asked(job.store, as_of=begin_us + 11_000_000) == {(0, None): 110, (1, None): 111}

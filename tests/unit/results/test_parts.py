@@ -206,7 +206,7 @@ def test_a_part_that_is_gone_before_its_commit_is_an_error(kind: str, tmp_path: 
     parts = write(sink, 1, {0: [rows(2)], 1: [rows(3)]})
     (staged,) = tmp_path.rglob("batch-000000001-0001.*")
     staged.unlink()
-    with pytest.raises(RunError, match="results of batch 1 are gone: .*batch-000000001-0001.* is not one that all"):
+    with pytest.raises(RunError, match=r"results of batch 1 are gone: .*batch-000000001-0001.* is not one that all"):
         sink.commit(BatchDone(1), parts)
     assert read(tmp_path, kind) == [1]  # nothing is shown half
 

@@ -233,3 +233,14 @@ def test_a_second_driver_begins_with_an_empty_memory_and_no_gap(job: Job, tmp_pa
         n for n, time, _ in job.rows if time >= 3 * SPAN_US
     )
     assert recent.refresh().floor > FIRST
+
+
+def test_a_time_of_1970_is_a_time_where_others_are_before_it(tmp_path: Path) -> None:
+    job = Job(tmp_path, bytes_max=1)
+    for number, at in enumerate((-1000, 0, -500, -400)):
+        columns = [pa.array([number] * ROWS), pa.array([at] * ROWS), pa.array([1] * ROWS)]
+        job._commit(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
+    job._commit(None)
+    store, memory = job.readers()
+    for number, at in ((0, -1000), (1, 0)):
+        assert numbers(ask(store, Question(from_us=at, to_us=at), memory)) == {number: ROWS}
