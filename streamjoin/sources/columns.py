@@ -169,6 +169,8 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ValueError: one does not fit, or the types mean different things.
     """
     given = values.type
+    if pa.types.is_string_view(given):  # of which Arrow casts to no time
+        return _converted(values.cast(pa.string()), kind)
     if given == pa.uuid():
         return _converted(values.storage, kind)
     if given == pa.binary(16) and pa.types.is_string(kind):
@@ -179,17 +181,16 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return (_nanoseconds if kind.unit == "ns" else _microseconds)(values).view(kind)
     if pa.types.is_timestamp(given) and pa.types.is_date(kind):
         return _days(values)
-    if _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}:
-        of_text = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
-        if not of_text and not pa.types.is_null(given):
-            is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
-            hint = "; declare it as it is and give time_unit" if is_clock else ""
-            raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
+    is_other = _means(given) != _means(kind) and {_means(given), _means(kind)} & {"truth", "time", "bytes"}
+    if is_other and not (is_text(given) or pa.types.is_null(given)):
+        is_clock = pa.types.is_integer(given) and pa.types.is_timestamp(kind)
+        hint = "; declare it as it is and give time_unit" if is_clock else ""
+        raise ValueError(f"it is {type_name(given)} here, and {type_name(kind)} in the schema{hint}")
     if pa.types.is_timestamp(kind):
         return from_text(values, kind)
     if pa.types.is_integer(given) and pa.types.is_decimal(kind):
         values = values.cast(pa.decimal128(20, 0))  # of an integer Arrow asks whether any of its type would fit
-    if is_text(given) or pa.types.is_string_view(given):
+    if is_text(given):
         values = readable(values, kind)
     if pa.types.is_decimal(given) and pa.types.is_floating(kind):
         # The nearest, which Arrow's own cast misses for every seventh cent.

@@ -178,6 +178,12 @@ def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         (pa.array(["12"]), pa.int64(), [12]),
         (pa.array([12]), pa.string(), ["12"]),
         (pa.array(["2026-01-01"]), pa.date32(), [datetime.date(2026, 1, 1)]),
+        (pa.array(["2026-01-01", None], pa.string_view()), pa.date32(), [datetime.date(2026, 1, 1), None]),
+        (
+            pa.array(["1970-01-01T00:00:00.000001Z"], pa.string_view()),
+            TIMESTAMP,
+            [datetime.datetime(1970, 1, 1, 0, 0, 0, 1, datetime.UTC)],
+        ),
         (pa.array([86_400, None], pa.timestamp("s", "Asia/Tokyo")), pa.date32(), [datetime.date(1970, 1, 2), None]),
         (pa.array([datetime.date(1970, 1, 2)]), TIMESTAMP, [datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)]),
         (
