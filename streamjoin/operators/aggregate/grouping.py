@@ -57,11 +57,13 @@ def group(panes: np.ndarray, keys: Sequence[pa.Array]) -> Grouping:
         keys: n values each, in their normal form; see `normal`.
     Cost: a hash table for each key, and three passes.
     """
-    codes = panes - panes.min()
-    size = int(codes.max()) + 1
-    if size > panes.size:  # few panes that are far apart
-        found, codes = np.unique(codes, return_inverse=True)
+    low, high = int(panes.min()), int(panes.max())
+    size = high - low + 1
+    if size > panes.size:  # few panes that are far apart, farther maybe than an int64 tells
+        found, codes = np.unique(panes, return_inverse=True)
         size = found.size
+    else:
+        codes = panes - low
     codes = codes.astype(np.int64)
     for key in keys:
         own, many = _numbered(key, panes.size * _CODES_A_ROW // size)

@@ -34,7 +34,13 @@ KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "infinities": (pa.float64(), [math.inf, -math.inf, -0.0]),
     "nearly all of them differ": (pa.int64(), list(range(0, 10**9, 10**6))),
 }
-PANES = {"one": [7], "close": [-1, 0, 1], "far apart": [-(2**40), 0, 2**40], "as many as rows": list(range(ROWS))}
+PANES = {
+    "one": [7],
+    "close": [-1, 0, 1],
+    "far apart": [-(2**40), 0, 2**40],
+    "farther than an int64 tells": [-(2**62) - 20, 0, 2**62 - 1],
+    "as many as rows": list(range(ROWS)),
+}
 
 
 def of(value: Any) -> Any:
