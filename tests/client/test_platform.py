@@ -22,6 +22,8 @@ from streamjoin.client import (
 )
 from tests.client.serve import Server
 
+pytestmark = pytest.mark.slow
+
 BIDS = {"source": "generator", "kind": "nexmark.bid", "rate": "1000/s", "rows": 2000, "time": "ts", "delay": "1s"}
 AUCTIONS = {"source": "generator", "kind": "nexmark.auction", "rate": "100/s", "rows": 200, "time": "ts", "delay": "1s"}
 QUERY = "SELECT ONLINE auctions.id, bids.price FROM auctions, bids WHERE auctions.id = bids.auction WITHIN 10 SECONDS"

@@ -121,6 +121,7 @@ def test_ways_to_spread_several_streams_stand_beside_the_words_of_their_paper() 
 # ---- the picture ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_panel_a_measure_and_both_bars(tmp_path: Path) -> None:
     path = tmp_path / "new" / "compare.svg"
     draw([row("biclique"), row("matrix", replication=7.25), CANNOT], path, "a title")

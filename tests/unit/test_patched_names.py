@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[1]
 PROJECT = ("streamjoin", "backend", "worker", "benchmarks")
 
@@ -46,6 +48,7 @@ def patched(tree: ast.Module, known: Mapping[str, Any]) -> Iterator[tuple[int, A
                 yield node.lineno, found, name
 
 
+@pytest.mark.slow
 def test_what_tests_patch_is_there() -> None:
     names, missing = 0, []
     for path in sorted(TESTS.rglob("test_*.py")):

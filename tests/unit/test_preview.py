@@ -26,6 +26,8 @@ from streamjoin.sources import topic
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import Bound, bind
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1_000_000
 PRICE = pa.decimal128(10, 2)
 COLUMNS = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("k", pa.int32()), ("price", PRICE),

@@ -19,6 +19,8 @@ from streamjoin.explain.preview import Preview
 from streamjoin.spec.joinfile import load
 from streamjoin.spec.prepare import bind
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1_000_000
 COLUMNS = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("k", pa.int32()), ("x", pa.int64()),
                      ("word", pa.string())])  # fmt: skip

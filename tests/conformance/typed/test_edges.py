@@ -15,6 +15,8 @@ from .case import WAYS, Case, Window
 from .check import check, check_in_duckdb
 from .edges import EDGES
 
+pytestmark = pytest.mark.slow
+
 INDEXES = ("tree", "hash", "scan")
 
 

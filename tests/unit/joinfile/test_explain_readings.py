@@ -25,6 +25,8 @@ from streamjoin.spark.run import foretold
 from .conftest import GONE, Changes, Try
 from .test_auto_relations import BAND, JOIN, MIXED
 
+pytestmark = pytest.mark.slow
+
 ROWS = 60_000
 MIB = 1 << 20
 ROW, TUPLE = 8 + 100 + 4 + 16, 8 + 8 + 16

@@ -121,6 +121,7 @@ def test_means_of_what_is_no_number(group: list[float], expected: float) -> None
     assert found == expected or (math.isnan(found) and math.isnan(expected))
 
 
+@pytest.mark.slow
 def test_a_mean_is_not_beyond_the_greatest_value() -> None:
     price = Decimal("806.20")
     found = only_group("AVG(x) AS mean, MAX(CAST(x AS DOUBLE)) AS most", pa.decimal128(9, 2), [price] * 3)

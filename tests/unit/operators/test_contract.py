@@ -103,6 +103,7 @@ def _asks_what_it_is(module: Path) -> Iterator[int]:
                     yield node.lineno
 
 
+@pytest.mark.slow
 def test_the_engine_never_asks_what_an_operator_is() -> None:
     root = Path(streamjoin.__file__).parent
     modules = list(root.rglob("*.py"))

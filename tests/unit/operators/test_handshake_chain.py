@@ -24,6 +24,8 @@ from tests.conformance.check import check, expected, pairs_of, plan
 from tests.conformance.histories import History, Row, history, make_rows
 from tests.conformance.local import DRAIN, Batch, LocalRun
 
+pytestmark = pytest.mark.slow
+
 NOTHING: Batch = ([], [])
 
 
@@ -187,7 +189,6 @@ def test_an_attached_file_is_forgotten_when_it_was_handed_over(tmp_path: Path) -
             assert len(store._attached[worker]) == len(named)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("r", "s"), [(20, 20), (40, 4)])
 def test_loads_are_even_whatever_the_rates(r: int, s: int, tmp_path: Path) -> None:
     workers, block = 3, 4

@@ -54,6 +54,7 @@ def test_settled_is_the_newer_number_of_the_first_pair_that_has_not_met(workers:
             assert settled(oldest[0], oldest[1], tuples) == min(unmet, default=tuples)
 
 
+@pytest.mark.slow
 def test_an_order_that_does_not_wait_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given = steady(20, 20, BATCHES)
     places = sequence(given, counted=False)

@@ -49,6 +49,7 @@ def test_results_have_a_newest_part_and_others_in_reach() -> None:
     assert of_three.found_per_s(of(1, 2)) == 20 * 30 * 4 + 30 * 20 * 3, "no condition is of these two alone"
 
 
+@pytest.mark.slow
 def test_results_are_as_many_as_a_nested_loop_finds() -> None:
     chosen = random.Random(1)
     rates, reaches, span = (3.0, 1.0, 2.0), (2.0, 5.0, 3.0), 100.0

@@ -13,6 +13,8 @@ from streamjoin.errors import InputError
 from streamjoin.operators.costs.keys import Keys, zipf_keys
 from streamjoin.operators.costs.ssbj import Bytes, Join, StepTimes, memory_bytes, rate_per_s, step_s
 
+pytestmark = pytest.mark.slow
+
 PAPER = Bytes(tuple=20, row=120, pointer=4)
 """Table 2."""
 TIMES = StepTimes(seek=8e6, read=300, look_up=100, output=50, take=30, append=70, remove=40, switch=90)

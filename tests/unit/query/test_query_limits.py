@@ -11,6 +11,8 @@ from streamjoin.errors import QueryError
 from streamjoin.query import parse
 from tests.processor import seconds_of
 
+pytestmark = pytest.mark.slow
+
 HEAD = "SELECT ONLINE R.k FROM R, S WHERE "
 
 NESTED = {

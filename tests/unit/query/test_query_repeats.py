@@ -13,6 +13,8 @@ from streamjoin.query import bind_condition
 from streamjoin.query.sizes import Sizes
 from tests.processor import seconds_of
 
+pytestmark = pytest.mark.slow
+
 HEAD = "SELECT ONLINE R.k FROM R, S WHERE "
 LARGE = "the query is too large: .* repeat what stands before them"
 FORMS = {

@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from streamjoin.errors import InputError
 from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 from streamjoin.query.tokens import DIALECT
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[3] / "frontend" / "src" / "pages" / "join" / "reserved.ts"
 OWN = "online within emit every cumulative tumble hop rows version asof semi anti positional broadcast unknown extract"

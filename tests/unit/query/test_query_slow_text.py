@@ -13,6 +13,8 @@ from streamjoin.errors import InputError, QueryError
 from streamjoin.query import bind_condition, parse
 from tests.processor import seconds_of
 
+pytestmark = pytest.mark.slow
+
 HEAD = "SELECT ONLINE R.k FROM R, S WHERE "
 TYPES = ("date", "timestamp", "time", "int", "decimal", "varchar", "bool", "struct")
 SLOW = "takes too long to be read; nest fewer calls"

@@ -18,6 +18,8 @@ from streamjoin.plan.schema import StreamSchema
 from streamjoin.query import plan_query
 from streamjoin.query.limits import TEXT_BYTES_MAX
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = pa.schema(
     [
         ("ts", pa.timestamp("us", tz="UTC")),

@@ -28,6 +28,8 @@ from streamjoin.spec.joinfile import load, parse
 from streamjoin.spec.prepare import bind
 from streamjoin.spec.relations import read_relations
 
+pytestmark = pytest.mark.slow
+
 TEXT = """\
 streams: {a: {source: parquet, path: a, time: ts}}
 relations: {rates: {source: SOURCE, path: rates, refresh: 10min}}

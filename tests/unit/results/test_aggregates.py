@@ -51,6 +51,7 @@ def test_all_functions_over_all_rows(reader: Reader) -> None:
     assert got[1].blocks_read == got[1].blocks_stored
 
 
+@pytest.mark.slow
 def test_attack_groups_that_take_too_much_memory_are_refused() -> None:
     job = Job(MemoryStore()).start()
     count = 400_000

@@ -39,6 +39,8 @@ from streamjoin.results.block import (
 )
 from streamjoin.results.stores.store import BlockKey
 
+pytestmark = pytest.mark.slow
+
 UTC = dt.UTC
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, False]),

@@ -25,6 +25,8 @@ from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import BlockKey, Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["memory", "sqlite", "many bases"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:

@@ -31,6 +31,8 @@ from streamjoin.results.snapshot import Snapshot
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.store import StoreDownError
 
+pytestmark = pytest.mark.slow
+
 
 def blocks_read(store: MemoryStore, **question: Any) -> int:
     answer = ask(Reader(store, "j"), Question(**question))

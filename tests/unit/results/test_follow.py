@@ -97,6 +97,7 @@ def test_followers_in_several_threads_see_each_snapshot_once_and_in_order(store:
         assert all(sum(batch.num_rows for batch in one.rows) == one.snapshot.rows for one in news)
 
 
+@pytest.mark.slow
 def test_a_one_time_answer_and_what_follows_it_have_no_gap_and_no_overlap(store: Store) -> None:
     job = Job(store, EACH, rows_max=10).start()
     followers = []

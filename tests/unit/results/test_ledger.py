@@ -38,6 +38,8 @@ from streamjoin.results.stores.store import (
     StoreUncertainError,
 )
 
+pytestmark = pytest.mark.slow
+
 S = 1_000_000
 PAIRS = EpochPolicy(span_us=None, batches=2, threshold_rows=1000)
 

@@ -468,6 +468,7 @@ def collected(batches: Batches, rising: bool) -> list[tuple[int, tuple[int | Non
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(POLICIES, BATCHES, st.booleans())
 def test_each_result_is_in_one_snapshot_ids_rise_and_a_replay_from_any_batch_cuts_the_same(

@@ -32,6 +32,8 @@ from streamjoin.results.snapshot import FIRST, SnapshotId
 from streamjoin.results.stores.memory import MemoryStore
 from streamjoin.results.stores.store import BlockKey
 
+pytestmark = pytest.mark.slow
+
 EACH = EpochPolicy(span_us=None)
 S = 1_000_000
 UTC = dt.UTC

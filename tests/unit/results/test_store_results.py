@@ -34,6 +34,8 @@ from streamjoin.spec.joinfile import parse
 from streamjoin.spec.outputs import snapshot_policy, store_job, store_sink, store_spec
 from streamjoin.spec.prepare import Bound, bind
 
+pytestmark = pytest.mark.slow
+
 ORDERS = "ts,id,k,price\n2026-01-01T00:00:00Z,1,1,9.5\n2026-01-01T00:00:01Z,2,2,3.25\n"
 PAYMENTS = "ts,id,k\n2026-01-01T00:00:01Z,10,1\n2026-01-01T00:00:05Z,11,2\n"
 GOOD: dict[str, Any] = {

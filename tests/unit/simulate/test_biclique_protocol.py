@@ -31,6 +31,8 @@ from streamjoin.operators.reference import full_history_join, time_window_join
 from streamjoin.plan.window import R, S
 from tests.unit.simulate.seeds import told
 
+pytestmark = pytest.mark.slow
+
 SIGNAL_US = 10_000
 UNORDERED = Protections(ordered=False)
 PAIR = spread(["R0"], ["S0"], ([], []))

@@ -16,6 +16,8 @@ from streamjoin.operators.biclique import Biclique, Routing
 from streamjoin.plan.window import R, S
 from tests.unit.simulate.seeds import told
 
+pytestmark = pytest.mark.slow
+
 FOUR = spread(["R0", "R1"], ["S0", "S1"], ([], []))
 SIX = spread(["R0", "R1", "R2"], ["S0", "S1", "S2"], ([], []))
 

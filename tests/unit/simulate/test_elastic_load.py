@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from simulate.biclique.elastic import Elastic, Step
 from streamjoin.operators.biclique.adaptive import AdaptiveBiclique
 from streamjoin.operators.biclique.router import Routing
 from streamjoin.operators.biclique.scaling import Limits
+
+pytestmark = pytest.mark.slow
 
 CAPACITY = 1_000_000
 TUPLE_BYTES = 1_000

@@ -17,6 +17,8 @@ from simulate.stream import Stream
 from streamjoin.operators.costs import handshake as costs
 from tests.unit.simulate.handshake_runs import SIZES, found, history, oracle, play
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1_000_000
 
 

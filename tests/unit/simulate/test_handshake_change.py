@@ -31,6 +31,8 @@ from tests.unit.simulate.handshake_runs import (
 )
 from tests.unit.simulate.seeds import told
 
+pytestmark = pytest.mark.slow
+
 
 class NoJoin(Worker):
     """Is merged without any join."""

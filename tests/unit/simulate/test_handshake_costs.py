@@ -12,6 +12,8 @@ from simulate.stream import Stream
 from streamjoin.operators.costs import handshake as costs
 from tests.unit.simulate.handshake_runs import play
 
+pytestmark = pytest.mark.slow
+
 
 def test_efficiencies_of_the_text() -> None:
     assert costs.efficiency_naive(500, 400, 100) == 0.0005

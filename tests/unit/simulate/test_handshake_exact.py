@@ -28,6 +28,8 @@ from tests.unit.simulate.handshake_runs import (
     play,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def one_seed(seed: int, ratio: float | None) -> None:
     rows = history(seed, r=3 + seed % 4, s=2 + seed % 5)

@@ -17,6 +17,8 @@ from simulate.network import Network, Shuffled
 from simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import CROSS, found, history, oracle, play
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 30
 
 

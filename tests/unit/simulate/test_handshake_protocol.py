@@ -30,6 +30,8 @@ from simulate.network import Earliest, Network, Shuffled
 from simulate.stream import Stream
 from tests.unit.simulate.handshake_runs import CROSS, check_empty, found, history, of, oracle, play, run
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = {
     State.PROCESSING: {
         Event.TUPLE: State.PROCESSING,

@@ -12,6 +12,8 @@ import pytest
 from simulate.network import Candidate, Chosen, Delivery, Earliest, Faults, Network, Shuffled, every_run
 from tests.unit.simulate.seeds import expansion, told
 
+pytestmark = pytest.mark.slow
+
 
 class Listener:
     """Notes what reaches it."""

@@ -19,6 +19,8 @@ from simulate.timed import Timed, UnitCosts
 from streamjoin.operators.coordinated.cover import cover
 from tests.unit.simulate.test_ring_protocol import case
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 25
 
 

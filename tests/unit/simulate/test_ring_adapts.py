@@ -16,6 +16,8 @@ from simulate.ring.response import Response, respond
 from simulate.timed import UnitCosts
 from streamjoin.operators.costs.psp import StepTimes
 
+pytestmark = pytest.mark.slow
+
 LOAD = Chance(3, 40, 1.0, 1_000_000)
 COSTS = UnitCosts(comparison=1_000, hop=1_000)
 TIMES = StepTimes(join=1e-6, send=0.0, hop=1e-6)

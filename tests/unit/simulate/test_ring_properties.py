@@ -15,6 +15,8 @@ from simulate.ring.system import Played
 from simulate.timed import UnitCosts
 from tests.unit.simulate.test_ring_protocol import case, run
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 12
 _PURGE = Node._purge
 

@@ -15,6 +15,8 @@ from simulate.ring.messages import Build, Inter, Query, Row, nested_loop
 from simulate.ring.node import Broken
 from simulate.ring.system import Played, play
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 25
 
 

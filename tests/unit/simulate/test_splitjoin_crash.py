@@ -15,6 +15,8 @@ from simulate.splitjoin.window import CountWindow
 from tests.unit.simulate.seeds import told
 from tests.unit.simulate.splitjoin_runs import R, always, expected, group_rows, history, messages, processed, sequence
 
+pytestmark = pytest.mark.slow
+
 ORDERINGS = [Precision(each) for each in Ordering] + [
     Precision(Ordering.OUTER, tuples_per_star=3),
     Precision(Ordering.INNER, rows_per_star=2),

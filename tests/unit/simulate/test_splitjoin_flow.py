@@ -20,6 +20,8 @@ from simulate.splitjoin.window import Aged, CountWindow, Ring, Stored, TimeWindo
 from streamjoin.operators.costs.splitjoin import depth_of
 from tests.unit.simulate.splitjoin_runs import R, S, always, close, expected, history, played, sequence
 
+pytestmark = pytest.mark.slow
+
 ALTERNATING = sequence("RS" * 12)
 EVERYTHING = CountWindow(1_000)
 ONE_US = Costs(link_us=lambda sender, receiver: 1)

@@ -19,6 +19,8 @@ from streamjoin.operators.costs import splitjoin as latency
 from streamjoin.operators.costs.splitjoin import depth_of
 from tests.unit.simulate.splitjoin_runs import R, S, always, expected, history, never
 
+pytestmark = pytest.mark.slow
+
 APART_US = 1_000_000
 """Between tuples, so that none waits for another."""
 

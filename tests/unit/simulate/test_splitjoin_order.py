@@ -54,6 +54,8 @@ from tests.unit.simulate.splitjoin_runs import (
     sequence,
 )
 
+pytestmark = pytest.mark.slow
+
 OUTER, INNER, TOTAL = Precision(), Precision(Ordering.INNER), Precision(Ordering.TOTAL)
 WINDOW = CountWindow(5)
 MIXED = history(random.Random(5), 18)

@@ -7,6 +7,8 @@ import pytest
 from tests.unit.simulate.seeds import told
 from tests.unit.simulate.splitjoin_runs import complaints, drawn
 
+pytestmark = pytest.mark.slow
+
 
 def holds(seed: int) -> None:
     """All checks of one seed."""

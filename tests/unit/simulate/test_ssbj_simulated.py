@@ -14,6 +14,8 @@ from simulate.ssbj.unit import Memory, Unit
 from streamjoin.operators.costs.ssbj import StepTimes
 from streamjoin.operators.ssbj.moving import Rule
 
+pytestmark = pytest.mark.slow
+
 AGREES = 0.15
 RULES = [None, Rule()]
 CASE = Case(rows=10_000, skew=1.0, memory=0.1, parts=40, rule=Rule())

@@ -15,6 +15,8 @@ from simulate.ring.messages import Query, Row, nested_loop
 from simulate.ring.response import Response, respond
 from simulate.timed import Timed, UnitCosts
 
+pytestmark = pytest.mark.slow
+
 HEADER = 16
 
 

@@ -294,6 +294,7 @@ BAD_CSV = st.sampled_from([
 OPEN_QUOTE = st.sampled_from([b"", b'"\n', b',1,"a\n', b',"1,a\n'])
 
 
+@pytest.mark.slow
 @given(st.lists(GOOD_CSV | BAD_CSV, max_size=20), OPEN_QUOTE, st.lists(GOOD_CSV | BAD_CSV, max_size=20), st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_bad_csv_records_never_cost_a_good_one(
@@ -322,6 +323,7 @@ BAD_JSON = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(GOOD_JSON | BAD_JSON, max_size=30), st.booleans())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_bad_json_records_never_cost_a_good_one(

@@ -138,6 +138,7 @@ def test_brackets_in_texts_nest_nothing(tmp_path: Path) -> None:
     assert first_schema("jsonl", path).field("id").type == pa.string()
 
 
+@pytest.mark.slow
 def test_attack_100_000_columns_are_refused_at_once(tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(100_000)]
     (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{'1,' * 99_999}1\n")
@@ -148,6 +149,7 @@ def test_attack_100_000_columns_are_refused_at_once(tmp_path: Path) -> None:
         assert_refused(tmp_path / name, name[2:], count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [1, 2])
 def test_attack_parquet_files_of_20_000_columns_are_refused_at_once(files: int, tmp_path: Path) -> None:
     for number in range(files):
@@ -178,6 +180,7 @@ def test_1_000_columns_have_their_types(tmp_path: Path) -> None:
         check_schema(found)
 
 
+@pytest.mark.slow
 def test_attack_many_objects_and_many_fields_are_guessed_from_as_many_as_there_is_room_for(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     wide = "".join(f'{{"c{number}":1}}\n' for number in range(1_000))

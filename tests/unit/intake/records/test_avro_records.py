@@ -357,6 +357,7 @@ def test_what_fastavro_writes_is_read_back(rows: list[dict[str, Any]]) -> None:
     assert decoded.rows.to_pylist() == [{name: row[name] for name in WIDE_FIELDS} for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=4), _ROWS, st.data())
 def test_any_bytes_are_rows_or_bad_whatever_stands_beside_them(
