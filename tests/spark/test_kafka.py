@@ -386,7 +386,7 @@ ARRIVALS = "SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.k = s.k W
 
 
 def staged_rows(sink: ParquetSink, batch: int) -> Counter[tuple[Any, ...]]:
-    return Counter(read_rows(sorted(sink.staging.glob(f"batch-{batch:09d}-*.parquet"))))
+    return Counter(read_rows(sorted(sink.staging.glob(f"batch-{batch:09d}-*"))))
 
 
 def read_rows(files: Sequence[Path]) -> list[tuple[Any, ...]]:
