@@ -46,6 +46,7 @@ class ObjectStates:
         self._states: dict[tuple[int, int], UnitState] = {}
         self._written: set[str] = set()
         self._last: dict[int, int] = {}  # by unit, the newest version that it has written, where units come and go
+        self._left_at = 0  # the version that this is of
         self._coming: dict[str, Future[Path]] = {}
         self._puts: dict[int, list[Future[None]]] = {}
         self._manifests: list[Future[None]] = []
@@ -293,15 +294,23 @@ class ObjectStates:
         return [self._name(unit, file) for file in manifest.load(text, name).dropped] if text else []
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """The same for units that left: of those that lately were, all but these."""
-        if not self._last:
+        """The same for units that left: of those that lately were, all but these.
+
+        Cost: a look at a few manifests where another process did the batch before.
+        """
+        if version - 1 != self._left_at:  # another process did the batch before, if any did
             lately = range(max(version - KEPT_VERSIONS, 1), version)
-            found = {number: first for number in lately if (first := self.find(0, number)) is not None}
-            self._last = {unit: number + 1 for number in found for unit in found[number].values.get(NUMBERS, ())}
+            plans = zip(lately, self._pool.map(partial(self.find, 0), lately), strict=True)
+            self._last = {
+                unit: number + 1 for number, first in plans if first for unit in first.values.get(NUMBERS, ())
+            }
         self._last |= dict.fromkeys(units, version)
+        self._left_at = version
         for unit in self._last.keys() - units:
             self.collect(unit, version)
-            if self._last[unit] <= version - KEPT_VERSIONS:
+            if self._last[unit] <= version - KEPT_VERSIONS + 1:
+                # The plan that it was in goes with this batch, so nobody would find it later.
+                self.collect(unit, version + 1)
                 del self._last[unit]
 
     def collected(self) -> None:

@@ -254,3 +254,25 @@ def test_a_process_that_ends_removes_no_more_than_it_has_begun(tmp_path: Path) -
         env=environment, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert 0 < int(done.stdout) < 1_600 and not done.stderr
+
+
+@pytest.mark.parametrize("turns", ["stays", "moves once and back", "moves each batch", "moves every seventh batch"])
+def test_units_that_left_are_removed_whoever_does_the_first_slot(turns: str, place: ObjectRoot, tmp_path: Path) -> None:
+    workers = ObjectStates(place), ObjectStates(place)
+    left_at = 8
+    whose = {
+        "stays": lambda version: 0,
+        "moves once and back": lambda version: int(4 <= version <= left_at),
+        "moves each batch": lambda version: version % 2,
+        "moves every seventh batch": lambda version: version // 7 % 2,
+    }[turns]
+    last = left_at + 2 * KEPT_VERSIONS
+    for version in range(1, last + 1):
+        units = [0, 1, 2] if 4 <= version <= left_at else [0, 1]
+        plan = [0, 1, 2] if 4 <= version + 1 <= left_at else [0, 1]
+        do_batch(workers[whose(version)], version, units, plan)
+        for worker in workers:
+            worker.collected()
+        if version == left_at + KEPT_VERSIONS - 2:
+            assert versions(tmp_path / "store")[2] == {left_at - 1, left_at}, "they are kept as long as others"
+    assert versions(tmp_path / "store") == {0: kept(last), 1: kept(last), 2: set()}
