@@ -328,3 +328,9 @@ def get_sealed(objects: Objects, name: str) -> bytes | None:
         f"{objects.place}/{name} is damaged; restore it from a copy, or start the job anew with another run.checkpoint "
         "and run.state"
     )
+
+
+def number_of(part: str) -> int:
+    """The number that a generation's name or a batch's file begins with; of what is none of ours, one beyond all."""
+    digits = part.partition("-")[0].removeprefix("g")
+    return int(digits) if digits.isdecimal() else 1 << 62

@@ -28,7 +28,7 @@ from streamjoin.failpoints import failpoint
 from streamjoin.index.files import mapped_segment, write_rows
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.state import manifest
-from streamjoin.state.objects import Objects, checksum, get_sealed, sealed, unsealed
+from streamjoin.state.objects import Objects, checksum, get_sealed, number_of, sealed, unsealed
 from streamjoin.state.root import ObjectRoot
 from streamjoin.state.store import KEPT_VERSIONS
 
@@ -346,7 +346,8 @@ class ObjectStates:
                 if name is not None and state is not None:
                     files = (*(info.file for info in state.named()), *state.dropped)
                     kept |= {name, *(self._name(unit, file) for file in files)}
-        litter = [name for name in self.objects.listed(str(self.stage)) if name not in kept and _number(name) < own]
+        others = (name for name in self.objects.listed(str(self.stage)) if name not in kept)
+        litter = [name for name in others if number_of(posixpath.basename(name).partition(".")[2]) < own]
         self.objects.remove(litter)
         return len(litter)
 
@@ -392,10 +393,3 @@ def _fits(path: Path, info: SegmentInfo) -> bool:
 def _write_bytes(content: bytes | pa.Buffer, path: Path) -> None:
     with open(path, "wb") as file:
         file.write(content)
-
-
-def _number(name: str) -> int:
-    """The number of the generation that wrote an object; that of a name which is none of ours is beyond all."""
-    _, _, generation = posixpath.basename(name).partition(".")
-    digits = generation.partition("-")[0].removeprefix("g")
-    return int(digits) if digits.isdecimal() else 1 << 62

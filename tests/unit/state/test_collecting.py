@@ -18,6 +18,7 @@ from streamjoin.engine.state import NUMBERS, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
 from streamjoin.state import objects
+from streamjoin.state.generation import Generation
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.root import ObjectRoot
 from streamjoin.state.store import KEPT_VERSIONS
@@ -276,3 +277,25 @@ def test_units_that_left_are_removed_whoever_does_the_first_slot(turns: str, pla
         if version == left_at + KEPT_VERSIONS - 2:
             assert versions(tmp_path / "store")[2] == {left_at - 1, left_at}, "they are kept as long as others"
     assert versions(tmp_path / "store") == {0: kept(last), 1: kept(last), 2: set()}
+
+
+def test_a_start_takes_for_litter_what_is_of_generations_and_batches_before_it_alone(
+    place: ObjectRoot, tmp_path: Path
+) -> None:
+    (checkpoint := tmp_path / "checkpoint").mkdir()
+    made = Generation(place, checkpoint, 1, 20)
+    stays = [
+        "0/0/20.g77-live.json", "0/0/20.g77-live-0.arrow", "0/0/notes.txt", "driver/g77-live.json", "driver/notes.txt",
+        "driver/g77-live/0-r.jsonl/0-5", "dead-letters/000000020-0-0_0.jsonl", "dead-letters/notes.txt",
+    ]  # fmt: skip
+    goes = [
+        "0/0/3.g0-dead.json", "0/0/3.g0-dead-0.arrow", "driver/g0-dead.json", "driver/g0-dead/0-r.jsonl/0-5",
+        "dead-letters/000000019-0-0_0.jsonl",
+    ]  # fmt: skip
+    for name in (*stays, *goes):
+        made.objects.put(name, b"x")
+    do_batch(ObjectStates(made.root), 21, [0])
+    before = set(made.objects.listed(""))
+    made.sweep([1], 21)
+    made.swept()
+    assert before - set(made.objects.listed("")) == set(goes)
