@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -25,11 +26,23 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a name to write a file under, which then comes into place in one step; where that fails, it is removed."""
+    temporary = temporary_beside(path)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def put_durably(path: Path, content: bytes) -> None:
     """Put a file into place in one step, so that it lasts; whoever reads sees the one of before or this one, whole."""
-    temporary = temporary_beside(path)
-    write_durably(temporary, content)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        write_durably(temporary, content)
     sync_folder(path.parent)
 
 

@@ -53,7 +53,7 @@ class States(Protocol):
         """StateError: the state of `version` is of more units than so many."""
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """Remove what is not needed any more of all units but these, once these are at `version`."""
+        """Remove what is not needed any more of all units but these, which are about to be at `version`."""
 
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, by the name that `unit` has for it. StateError: it is missing or damaged."""
@@ -238,9 +238,9 @@ class SlotStep:
             if self.kept is not None:
                 self.kept.detach_except(unit.number, self._kept(unit.number).state)
             self.reports.append(step.report)
-        self.store.settle()
         if not self.slot and self.job.operator.capabilities.adapts:
             self.store.collect_left({unit.number for unit in units}, self.version + 1)
+        self.store.settle()
 
     def _step(self, unit: UnitSpec, given: UnitInput, save: Save, look: Callable[[int], UnitState]) -> Step:
         open_segment = partial(self.store.open_segment, unit.number)

@@ -13,13 +13,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from streamjoin.durable import have_folder, sync_folder
+from streamjoin.durable import have_folder, replacing, sync_folder
 
 RECORD_BYTES_MAX: Final = 64 * 1024
 LETTER_BYTES: Final = 512
@@ -96,18 +95,12 @@ def write_dead_letters(path: Path, letters: Sequence[DeadLetter], batch: int, at
     """
     have_folder(path.parent)
     # A name of its own for every writer: a retried task may still run beside its successor.
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            for letter in letters:
-                line = json.dumps(_as_json(letter, batch, at_us), ensure_ascii=False)
-                file.write(line.translate(_ESCAPED) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary, open(temporary, "x", encoding="utf-8", newline="\n") as file:
+        for letter in letters:
+            line = json.dumps(_as_json(letter, batch, at_us), ensure_ascii=False)
+            file.write(line.translate(_ESCAPED) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     sync_folder(path.parent)
 
 

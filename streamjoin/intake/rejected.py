@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamjoin.counts import add_counts
-from streamjoin.durable import have_folder, put_durably
+from streamjoin.durable import have_folder, put_durably, replacing
 from streamjoin.errors import StateError
 from streamjoin.failpoints import failpoint
 from streamjoin.intake.deadletter import REASONS, line_start
@@ -250,8 +250,9 @@ def _shortened(head: Head) -> list[Segment]:
 
 def _sweep(folder: Path, head: Head, batch: int) -> None:
     """Remove files of tasks whose rows are kept by now, and segments that a dying driver dropped or had begun."""
-    for path in (folder / "batches").glob("*.jsonl"):
-        if int(path.name.split("-", 1)[0]) <= batch:
+    # With what a task that was killed left under the name that it wrote its file by.
+    for path in (folder / "batches").glob("*.jsonl*"):
+        if int(path.name.removeprefix(".").split("-", 1)[0]) <= batch:
             path.unlink(missing_ok=True)
     named = {_path(folder, segment.number) for segment in head.segments}
     for path in folder.glob("*.jsonl"):
@@ -264,9 +265,8 @@ def _write(path: Path, head: Head, sync: bool) -> None:
     if sync:
         put_durably(path, content)
         return
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _forwards(folder: Path, segment: Segment) -> Iterator[list[bytes]]:

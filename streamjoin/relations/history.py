@@ -3,7 +3,8 @@
     <folder>/<relation>/uses.jsonl   for each version that a batch has joined, what it had, and which batch was first
     <folder>/<relation>/look.json    how the last look for a new version ended, and how many have failed so far
     <folder>/<relation>/reading.json how far the version is that is being read; gone once it is whole
-    <folder>/<relation>/asked        somebody wants it read anew; taken away by the job that does
+    <folder>/<relation>/asked        somebody wants it read anew; renamed by the job that does
+    <folder>/<relation>/answering    the same while that is done, or where the job stopped meanwhile
 
 None of it decides what a batch joins: that is logged with the batch's offsets.
 """
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.durable import write_durably
+from streamjoin.durable import put_durably
 from streamjoin.errors import StateError
 from streamjoin.relations.versions import Version, Versions
 
@@ -25,7 +26,7 @@ USES_KEPT = 1_000
 """Versions whose use is remembered: a job may run for years."""
 READING_US_MAX = 300_000_000
 """What was told of a version that is being read longer ago is of somebody who died."""
-_USES, _LOOK, _READING, _ASKED = "uses.jsonl", "look.json", "reading.json", "asked"
+_USES, _LOOK, _READING, _ASKED, _ANSWERING = "uses.jsonl", "look.json", "reading.json", "asked", "answering"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class History:
         self.relation = relation
 
     def uses(self) -> list[Use]:
-        """Of each version, oldest first; a batch that was repeated counts once. A torn last line is left out."""
+        """Of each version, oldest first; a batch that was repeated counts once. A line that is none is left out."""
         found: dict[int, Use] = {}
         for use in self._lines():
             found.setdefault(use.version, use)
@@ -121,7 +122,12 @@ class History:
             return
         use = Use(version.number, batch, now_us, version.read_us, version.rows, version.bad, version.bytes)
         lines = [json.dumps(asdict(one)) for one in [*known, use][-USES_KEPT:]]
-        write_durably(self.folder / _USES, "".join(f"{line}\n" for line in lines).encode())
+        self._put(_USES, "".join(f"{line}\n" for line in lines))
+
+    def _put(self, name: str, text: str) -> None:
+        for left in self.folder.glob(f".{name}.*"):
+            left.unlink()  # by one that was killed: nobody else writes it
+        put_durably(self.folder / name, text.encode())
 
     def look(self) -> Look:
         """How the last look ended."""
@@ -132,7 +138,7 @@ class History:
 
     def looked(self, look: Look) -> None:
         """Keep how a look ended."""
-        write_durably(self.folder / _LOOK, json.dumps(asdict(look)).encode())
+        self._put(_LOOK, json.dumps(asdict(look)))
 
     def reading(self, now_us: int) -> Reading | None:
         """The version that is being read just now."""
@@ -163,9 +169,20 @@ class History:
         (self.folder / _ASKED).touch()
 
     def is_asked(self) -> bool:
-        """Whether somebody wants it read anew; asks once."""
+        """Whether somebody wants it read anew; asks once, and again in a job that starts before it is `answered`."""
+        return self._renamed(_ASKED, _ANSWERING)
+
+    def answered(self) -> None:
+        """It was read, as well as it can be."""
+        (self.folder / _ANSWERING).unlink(missing_ok=True)
+
+    def ask_again(self) -> None:
+        """Ask for what a job took on that stopped before it was `answered`."""
+        self._renamed(_ANSWERING, _ASKED)
+
+    def _renamed(self, name: str, to: str) -> bool:
         try:
-            (self.folder / _ASKED).unlink()
+            os.replace(self.folder / name, self.folder / to)
         except FileNotFoundError:
             return False
         return True

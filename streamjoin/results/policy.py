@@ -19,7 +19,6 @@ from streamjoin.results.snapshot import FIRST, SnapshotId
 
 EPOCH_US = 1_000_000
 THRESHOLD_ROWS = 100_000
-DELAYED_PART = 0.5
 DELAYS = 3
 BLOCKS_A_SNAPSHOT_MAX = 1 << 15
 """A manifest lists every block, and stores take a few MiB at a time: what has more blocks becomes several snapshots."""

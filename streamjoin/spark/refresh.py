@@ -94,6 +94,7 @@ class Refreshing:
         self._looked = dict.fromkeys(job.joined_relations, clock())
         self._rested_s = clock()
         for name in self._looked:
+            History(job.tables, name).ask_again()
             self._tell(name)
 
     def run(self) -> None:
@@ -117,20 +118,20 @@ class Refreshing:
 
     def refresh(self, name: str) -> None:
         """Look for a new version, and read it if there is one; whatever goes wrong is counted and told."""
-        history = History(self.job.tables, name)
+        history, version, problem = History(self.job.tables, name), None, None
         self._rested_s = self._clock()
         try:
             version = refreshed(self.job, self.job.relations[name], self._progress)
         except _StoppedError:
             return
         except Exception as wrong:
-            words = str(wrong) if isinstance(wrong, StreamJoinError) else f"{type(wrong).__name__}: {wrong}"
-            _log.warning("relation %s stays as it is: %s", name, words)
-            history.looked(history.look().failed(time.time_ns() // 1_000, words))
-        else:
-            history.looked(history.look().found(time.time_ns() // 1_000, new=version is not None))
-            if version is not None:
-                self.known[name] |= told(version)
+            problem = str(wrong) if isinstance(wrong, StreamJoinError) else f"{type(wrong).__name__}: {wrong}"
+            _log.warning("relation %s stays as it is: %s", name, problem)
+        history.answered()
+        look, now_us = history.look(), time.time_ns() // 1_000
+        history.looked(look.found(now_us, new=version is not None) if problem is None else look.failed(now_us, problem))
+        if version is not None:
+            self.known[name] |= told(version)
         self._looked[name] = self._clock()
         self._tell(name)
 

@@ -25,7 +25,7 @@ from typing import TypeVar
 from streamjoin.durable import put_durably
 from streamjoin.errors import InputError, RunError, StateError
 from streamjoin.failpoints import failpoint
-from streamjoin.state.objects import Objects, Refused, get_sealed, sealed
+from streamjoin.state.objects import Objects, Refused, get_sealed, number_of, sealed
 from streamjoin.state.objectstore import ObjectStates
 from streamjoin.state.root import Line, ObjectRoot
 from streamjoin.state.store import KEPT_VERSIONS
@@ -313,8 +313,9 @@ class Generation:
             self._sweeping.join()
 
     def _sweep_heads(self, number: int) -> None:
-        mine = [name for name in self.objects.listed("driver") if name != _OWNER and _number(name) < number]
-        done = [name for name in self.objects.listed(ASIDE) if _batch(name) < self.head.version]
+        heads = (name for name in self.objects.listed("driver") if name != _OWNER)
+        mine = [name for name in heads if number_of(name.split("/")[1]) < number]
+        done = [name for name in self.objects.listed(ASIDE) if number_of(name.split("/")[1]) < self.head.version]
         self.objects.remove([*mine, *done])
 
     def check(self) -> None:
@@ -383,14 +384,3 @@ def _quietly(run: Callable[[], None]) -> None:
 def _name(root: ObjectRoot) -> str:
     """The generation that writes to a place as it is known here."""
     return root.lines[0][-1][0]
-
-
-def _number(name: str) -> int:
-    """The number of the generation that an object of the driver's is of; one of another name is beyond all."""
-    digits = name.split("/")[1].partition("-")[0].removeprefix("g")
-    return int(digits) if digits.isdecimal() else 1 << 62
-
-
-def _batch(name: str) -> int:
-    digits = name.rpartition("/")[2].partition("-")[0]
-    return int(digits) if digits.isdecimal() else 1 << 62

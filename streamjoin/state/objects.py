@@ -8,6 +8,7 @@ did not come though the store did what it was asked.
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import random
 import threading
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 Done = TypeVar("Done")
 RETRY_S = 60.0
 """How long a store may be down before the job fails, unless a join file says otherwise."""
+LITTER_RETRY_S = 2.0
+"""The same for what may as well be left undone."""
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 5.0
 _AT_ONCE = 32
 _PART_BYTES = 8 << 20
@@ -128,6 +132,7 @@ class Objects:
         self.traffic = Traffic()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "objects")
         self._parts = ThreadPoolExecutor(_AT_ONCE, "parts")
+        self._litter = ThreadPoolExecutor(_AT_ONCE, "litter")
 
     def submit(self, work: Callable[[], Done]) -> Future[Done]:
         """Do something beside; it must not wait for other work that was submitted."""
@@ -189,14 +194,42 @@ class Objects:
         whole = b"".join(self._parts.map(part, range(0, size, _PART_BYTES)))
         return pa.py_buffer(whole)
 
+    def hasty(self) -> Objects:
+        """The same objects, for what may as well be left undone: a call that fails is soon given up."""
+        found = copy.copy(self)
+        found.retry_s = min(self.retry_s, LITTER_RETRY_S)
+        return found
+
+    def some_at_once(self, work: Callable[[str], Done], names: Iterable[str]) -> list[Done]:
+        """What work gives for each name, a few side by side.
+
+        No more is begun than is done at once: a process that ends waits for all that was, however many names there are.
+
+        Raises:
+            StateError: some work failed, or the process ends; the names behind it are left.
+        """
+        left, found = iter(names), []
+        while some := list(islice(left, _AT_ONCE)):
+            try:
+                begun = [self._litter.submit(work, name) for name in some]
+            except RuntimeError:
+                raise StateError(f"{self.place} is left as it is: the process ends") from None
+            found += [one.result() for one in begun]
+        return found
+
     def remove(self, names: Iterable[str]) -> None:
-        """Remove objects, side by side; one that is not there is no mistake. What fails stays as litter."""
+        """Remove objects, some at once; one that is not there is no mistake.
+
+        What the store refuses to remove stays as litter, and so does the rest once it fails.
+        """
+        hasty = self.hasty()
 
         def once(name: str) -> None:
-            with contextlib.suppress(StateError):
-                self._remove(name)
+            with contextlib.suppress(Refused):
+                hasty._remove(name)
 
-        list(self._pool.map(once, names))
+        with contextlib.suppress(StateError):
+            self.some_at_once(once, names)
 
     def remove_all(self) -> None:
         """Remove everything at the place, object by object: not every store removes many at once.
@@ -295,3 +328,9 @@ def get_sealed(objects: Objects, name: str) -> bytes | None:
         f"{objects.place}/{name} is damaged; restore it from a copy, or start the job anew with another run.checkpoint "
         "and run.state"
     )
+
+
+def number_of(part: str) -> int:
+    """The number that a generation's name or a batch's file begins with; of what is none of ours, one beyond all."""
+    digits = part.partition("-")[0].removeprefix("g")
+    return int(digits) if digits.isdecimal() else 1 << 62

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import threading
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +28,7 @@ from streamjoin.failpoints import failpoint
 from streamjoin.index.files import mapped_segment, write_rows
 from streamjoin.index.segment import SegmentInfo
 from streamjoin.state import manifest
-from streamjoin.state.objects import checksum, get_sealed, sealed, unsealed
+from streamjoin.state.objects import Objects, checksum, get_sealed, number_of, sealed, unsealed
 from streamjoin.state.root import ObjectRoot
 from streamjoin.state.store import KEPT_VERSIONS
 
@@ -45,13 +46,17 @@ class ObjectStates:
         self._states: dict[tuple[int, int], UnitState] = {}
         self._written: set[str] = set()
         self._last: dict[int, int] = {}  # by unit, the newest version that it has written, where units come and go
+        self._left_at = 0  # the version that this is of
         self._coming: dict[str, Future[Path]] = {}
         self._puts: dict[int, list[Future[None]]] = {}
         self._manifests: list[Future[None]] = []
+        self._let_go: list[str] = []  # manifests of the batch that is done now
+        self._uncollected: deque[str] = deque()  # the same, of those before
         self._lock = threading.Lock()
         # They wait for segments, which have threads of their own.
         self._pool = ThreadPoolExecutor(_MANIFESTS_AT_ONCE, "manifests")
         self._behind = ThreadPoolExecutor(1, "collect")
+        self._trims = ThreadPoolExecutor(1, "trim")  # a disk has no time to wait for a store
 
     def prepare(self, units: Iterable[int], version: int, opened: Opened = UnitState.named) -> None:
         """Get what these units will open and this machine has not, side by side."""
@@ -102,7 +107,7 @@ class ObjectStates:
         writer = self.root.writer(self.stage, version)
         return None if writer is None else f"{self.stage}/{unit}/{version}.{writer}.json"
 
-    def _manifest_text(self, name: str) -> bytes | None:
+    def _manifest_text(self, name: str, objects: Objects | None = None) -> bytes | None:
         # A generation writes a version of a unit once, or again with the same content, so a copy is as good.
         path = self.cache.path(name)
         try:
@@ -110,7 +115,7 @@ class ObjectStates:
                 return text
         except FileNotFoundError:
             pass
-        found = get_sealed(self.objects, name)
+        found = get_sealed(objects or self.objects, name)
         if found is not None:
             self.objects.traffic.count(fetched_bytes=len(found))
             self.cache.add(name, partial(_write_bytes, sealed(found)))
@@ -245,13 +250,16 @@ class ObjectStates:
             StateError: the store did not take all of it.
         """
         manifests, self._manifests = self._manifests, []
+        let_go, self._let_go = self._let_go, []
         try:
             for put in manifests:
                 put.result()
         except BaseException:
             self._states.clear()
             raise
-        self._behind.submit(self.cache.trim)
+        self._trims.submit(self.cache.trim)
+        self._uncollected += let_go
+        self._behind.submit(self._collect)
 
     def saving(self, unit: int, name: str, content: pa.Buffer) -> None:
         """A segment of a unit is on its way."""
@@ -262,32 +270,47 @@ class ObjectStates:
     def collect(self, unit: int, version: int) -> None:
         """In the background, remove the version that falls out of the kept ones, and segments it was the last to name.
 
-        What is missed, because nobody knows any more which generation wrote it or because a crash comes in between, is
-        litter that the next start sweeps. See `StateStore.collect`.
+        What is missed, because nobody knows any more which generation wrote it, because a crash comes in between or
+        because the store fails, is litter that the next start sweeps. See `StateStore.collect`.
         """
         failpoint("state.before_collect")
         old = version - KEPT_VERSIONS
         if old >= 1 and (name := self._manifest(unit, old)) is not None:
-            self._behind.submit(partial(self._collect, unit, name))
+            self._let_go.append(name)
 
-    def _collect(self, unit: int, name: str) -> None:
-        text = self._manifest_text(name)
-        dropped = [self._name(unit, file) for file in manifest.load(text, name).dropped] if text else []
-        self.objects.remove(dropped)
-        self.objects.remove([name])
-        for gone in (*dropped, name):
-            self.cache.path(gone).unlink(missing_ok=True)
+    def _collect(self) -> None:
+        """Remove what batches let go since the last time, all of it side by side: it must not fall behind them."""
+        names = [self._uncollected.popleft() for _ in range(len(self._uncollected))]
+        dropped = self.objects.some_at_once(partial(self._dropped, self.objects.hasty()), names)
+        for gone in ([name for some in dropped for name in some], names):
+            self.objects.remove(gone)
+            for name in gone:
+                self.cache.path(name).unlink(missing_ok=True)
+
+    def _dropped(self, objects: Objects, name: str) -> list[str]:
+        """The segments that a manifest was the last to name."""
+        text = self._manifest_text(name, objects)
+        unit = int(name.split("/")[1])
+        return [self._name(unit, file) for file in manifest.load(text, name).dropped] if text else []
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """The same for units that left: of those that lately were, all but these."""
-        if not self._last:
+        """The same for units that left: of those that lately were, all but these.
+
+        Cost: a look at a few manifests where another process did the batch before.
+        """
+        if version - 1 != self._left_at:  # another process did the batch before, if any did
             lately = range(max(version - KEPT_VERSIONS, 1), version)
-            found = {number: first for number in lately if (first := self.find(0, number)) is not None}
-            self._last = {unit: number + 1 for number in found for unit in found[number].values.get(NUMBERS, ())}
+            plans = zip(lately, self._pool.map(partial(self.find, 0), lately), strict=True)
+            self._last = {
+                unit: number + 1 for number, first in plans if first for unit in first.values.get(NUMBERS, ())
+            }
         self._last |= dict.fromkeys(units, version)
+        self._left_at = version
         for unit in self._last.keys() - units:
             self.collect(unit, version)
-            if self._last[unit] <= version - KEPT_VERSIONS:
+            if self._last[unit] <= version - KEPT_VERSIONS + 1:
+                # The plan that it was in goes with this batch, so nobody would find it later.
+                self.collect(unit, version + 1)
                 del self._last[unit]
 
     def collected(self) -> None:
@@ -323,7 +346,8 @@ class ObjectStates:
                 if name is not None and state is not None:
                     files = (*(info.file for info in state.named()), *state.dropped)
                     kept |= {name, *(self._name(unit, file) for file in files)}
-        litter = [name for name in self.objects.listed(str(self.stage)) if name not in kept and _number(name) < own]
+        others = (name for name in self.objects.listed(str(self.stage)) if name not in kept)
+        litter = [name for name in others if number_of(posixpath.basename(name).partition(".")[2]) < own]
         self.objects.remove(litter)
         return len(litter)
 
@@ -369,10 +393,3 @@ def _fits(path: Path, info: SegmentInfo) -> bool:
 def _write_bytes(content: bytes | pa.Buffer, path: Path) -> None:
     with open(path, "wb") as file:
         file.write(content)
-
-
-def _number(name: str) -> int:
-    """The number of the generation that wrote an object; that of a name which is none of ours is beyond all."""
-    _, _, generation = posixpath.basename(name).partition(".")
-    digits = generation.partition("-")[0].removeprefix("g")
-    return int(digits) if digits.isdecimal() else 1 << 62

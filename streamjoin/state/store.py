@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streamjoin.durable import have_folder, put_durably, sync_file, temporary_beside
+from streamjoin.durable import have_folder, put_durably, replacing, sync_file, temporary_beside
 from streamjoin.engine.state import Opened, UnitState
 from streamjoin.engine.unit import UnitReport
 from streamjoin.errors import StateError
@@ -197,9 +197,8 @@ class StateStore:
         if self.sync:
             put_durably(path, content)
             return
-        temporary = temporary_beside(path)
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
 
 
 class SegmentWriter:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,16 @@ def test_who_puts_a_file_writes_under_a_name_that_nobody_else_has(
     durable.put_durably(path, b"by this one")
     assert path.read_bytes() == b"by this one"
     assert all(other.name.startswith(".1.json.") for other in tmp_path.iterdir() if other != path)
+
+
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
+def test_what_could_not_be_put_leaves_nothing(fails: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "1.json").write_bytes(b"the one of before")
+    monkeypatch.setattr(os, fails, is_full)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space"):
+            durable.put_durably(tmp_path / "1.json", b"{}" * 100)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"1.json": b"the one of before"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamjoin import failpoints
+from streamjoin.durable import temporary_beside
 from streamjoin.errors import StateError
 from streamjoin.intake import rejected
 from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_dead_letters
@@ -98,6 +99,20 @@ def test_batch_that_is_done_again_by_other_tasks_counts_once(
     assert read_head(tmp_path).counts == {"r": {NO_TIME: 7}}
     assert texts(page(tmp_path, 10)[0]) == ["x1.4", "x1.3", "x1.2", "x1.1", "x1.0", "x0.1", "x0.0"]
     assert not list((tmp_path / "batches").iterdir())
+
+
+def test_what_a_task_that_was_killed_had_begun_is_removed_once_its_batch_is_done(tmp_path: Path) -> None:
+    batches = tmp_path / "batches"
+    for batch in range(3):
+        # Nobody is left to give it its name.
+        temporary = temporary_beside(file_of(tmp_path, batch, "0-7:0"))
+        batches.mkdir(exist_ok=True)
+        temporary.write_bytes(b'{"reason": "no')
+    commit(tmp_path, 1, letters_of(1, 2, NO_TIME))
+    assert list(batches.iterdir()) == [temporary], "its task may be at work"
+    commit(tmp_path, 2, letters_of(2, 2, NO_TIME))
+    assert not list(batches.iterdir())
+    assert read_head(tmp_path).counts == {"r": {NO_TIME: 4}}
 
 
 def test_rows_of_a_batch_that_was_not_committed_are_not_seen(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 from streamjoin.cli.commands import app
 from streamjoin.errors import InputError, StateError
-from streamjoin.relations.history import READING_US_MAX, USES_KEPT, History, Reading, versions_known
+from streamjoin.relations.history import READING_US_MAX, USES_KEPT, History, Look, Reading, versions_known
 from streamjoin.relations.versions import Versions
 from streamjoin.sources.relation import Relation
 from streamjoin.spark.refresh import Refreshing
@@ -159,6 +160,61 @@ def test_a_job_that_stops_gives_up_the_version_that_it_reads(job: Job, tmp_path:
     looking.stop()
     looking.refresh("rates")
     assert Versions(job.tables, "rates").numbers() == [1] and looking.known["rates"]["refresh_failures"] == 0
+
+
+def test_what_somebody_asked_for_is_read_by_the_next_job_where_one_stops_meanwhile(job: Job, tmp_path: Path) -> None:
+    write(tmp_path, {"k": [1], "said": [2]})
+    History(job.tables, "rates").ask()
+    looking = refreshing(job)
+    assert looking.is_due("rates")
+    looking.stop()
+    looking.refresh("rates")
+    assert Versions(job.tables, "rates").numbers() == [1]
+    looking = refreshing(job)  # a database would not be read at a start, as it was a while ago
+    assert looking.is_due("rates") and not looking.is_due("rates")
+    looking.refresh("rates")
+    assert Versions(job.tables, "rates").numbers() == [1, 2]
+    assert not refreshing(job).is_due("rates"), "it is answered"
+
+
+def test_what_somebody_asked_for_that_cannot_be_read_is_answered_as_well(job: Job, tmp_path: Path) -> None:
+    damaged(tmp_path)
+    History(job.tables, "rates").ask()
+    looking = refreshing(job)
+    assert looking.is_due("rates")
+    looking.refresh("rates")
+    assert looking.known["rates"]["refresh_failures"] == 1 and not refreshing(job).is_due("rates")
+
+
+def test_who_asks_while_a_relation_is_read_is_not_answered_by_that(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, looking = History(job.tables, "rates"), refreshing(job)
+    history.ask()
+    assert looking.is_due("rates")
+    monkeypatch.setattr("streamjoin.spark.refresh.refreshed", lambda *_: history.ask())
+    looking.refresh("rates")
+    assert looking.is_due("rates")
+
+
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
+def test_what_is_known_of_versions_outlasts_a_full_disk(fails: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    history, version = History(job.tables, "rates"), Versions(job.tables, "rates").load(1)
+    history.used(version, 4, 70)
+    history.looked(Look(70, 3, 2, "why"))
+    names = {path.name for path in history.folder.iterdir()}
+    (history.folder / ".uses.jsonl.0123456789ab").write_text("by one that was killed")
+
+    def is_full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, fails, is_full)
+        for write in (lambda: history.used(replace(version, number=2), 5, 80), lambda: history.looked(Look(80))):
+            with pytest.raises(OSError, match="No space"):
+                write()
+    assert [use.version for use in history.uses()] == [1] and history.look() == Look(70, 3, 2, "why")
+    assert {path.name for path in history.folder.iterdir()} == names
 
 
 def test_reading_beside_a_job_rests_three_quarters_of_the_time_and_a_stop_ends_a_rest(
