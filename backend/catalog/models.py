@@ -284,6 +284,7 @@ class Idempotency(Base):
 
     Args:
         actor: the user's id and role.
+        reply: its body; None where that was not kept, see `backend.kept`.
         owner: the token of whoever works on it, or did.
         beat_at_us: when that was last heard of.
     """
