@@ -17,7 +17,7 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
@@ -25,11 +25,12 @@ from typing import Any, Final, TypeVar, cast
 from anyio.to_thread import run_sync
 from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import now_us
 from backend.catalog.models import Idempotency
+from backend.kept import Reply, Room, again, replay
 from backend.paths import endpoint_of, path_of
 from backend.private import kept_secret
 from backend.problems import CATALOG_IS_AWAY, Problem, catalog_away, send_problem
@@ -40,13 +41,10 @@ BEAT_S = 5.0
 """How often whoever works on a request says so."""
 GIVEN_UP_US = 60 * 1_000_000
 """A request of which nothing has been heard for so long died with its process."""
-REPLY_BYTES_MAX = 1 << 20
 HEADER: Final = "Idempotency-Key"
-REPLAYED: Final = "Idempotency-Replayed"
 OWN_KEY: Final = "idempotency-key"
 """A file of the data folder, where there is no secret key."""
 _KEY = re.compile(rb"[\x21-\x7e]{1,200}")
-_KEPT_HEADERS = ("content-type", "location", "etag")
 _MARK: Final = "is_done_once"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _log = logging.getLogger("streamjoin.backend")
@@ -91,6 +89,7 @@ class IdempotentPosts:
         self.catalog = catalog
         self.actor_of = actor_of
         self._settings = settings
+        self._room = Room(catalog)
         self._hash_key: bytes | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +107,8 @@ class IdempotentPosts:
             asked = b"\n".join(
                 (path_of(scope).encode(), scope["query_string"], headers.get(b"content-type", b""), body)
             )
-            found = await run_sync(self._begin, self.actor_of(scope), key.decode(), asked)
+            actor = self.actor_of(scope)
+            found = await run_sync(self._begin, actor, key.decode(), asked)
         except Problem as problem:
             await send_problem(scope, problem, send)
             return
@@ -116,21 +116,21 @@ class IdempotentPosts:
             await send_problem(scope, catalog_away(failure), send)
             return
         if isinstance(found, Idempotency):
-            await _replay(found, send)
+            await replay(found, self.app, scope, send)
         else:
-            await self._work(found, scope, _again(body), send)
+            await self._work(found, actor, scope, again(body), send)
 
-    async def _work(self, claim: Claim, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = _Reply()
-        is_kept = False
+    async def _work(self, claim: Claim, actor: str, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = Reply()
+        is_done = False
         beating = asyncio.create_task(self._beat(claim))
         try:
             await self.app(scope, receive, reply.take)
-            is_kept = reply.status is not None and reply.status < 400 and len(reply.body) <= REPLY_BYTES_MAX
+            is_done = reply.status is not None and reply.status < 400
         finally:
             beating.cancel()
             try:
-                await run_sync(self._end, claim, reply if is_kept else None)
+                await run_sync(self._end, claim, actor, reply if is_done else None)
             except CATALOG_IS_AWAY as failure:
                 # It is done, or was refused: that is told all the same. A repetition finds the request given up.
                 _log.warning("a reply could not be kept: %s", catalog_away(failure).detail)
@@ -177,10 +177,10 @@ class IdempotentPosts:
         raise Problem("still_running.in_progress", "the same request is being worked on; ask again in a moment",
                       headers={"Retry-After": "1"})  # fmt: skip
 
-    def _end(self, claim: Claim, reply: _Reply | None) -> None:
+    def _end(self, claim: Claim, actor: str, reply: Reply | None) -> None:
         if reply is not None:
-            kept = {"status": reply.status, "headers": reply.kept_headers(), "reply": bytes(reply.body)}
-            self._change(claim, kept)
+            body = bytes(reply.body) if self._room.takes(actor, len(reply.body)) else None
+            self._change(claim, {"status": reply.status, "headers": reply.kept_headers(), "reply": body})
             return
         with self.catalog.begin() as session:
             session.execute(delete(Idempotency).where(*_held(claim)))
@@ -206,30 +206,6 @@ def _held(claim: Claim) -> tuple[Any, ...]:
     return Idempotency.id == claim.id, Idempotency.owner == claim.owner, Idempotency.status.is_(None)
 
 
-class _Reply:
-    """What the app answered, held back until it is kept."""
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-        self.body = bytearray()
-        self.messages: list[MutableMapping[str, Any]] = []
-
-    async def take(self, message: MutableMapping[str, Any]) -> None:
-        """The app sends a part of it."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")
-        self.messages.append(message)
-
-    def kept_headers(self) -> dict[str, str]:
-        """Those that a repetition is told, too."""
-        start = next(message for message in self.messages if message["type"] == "http.response.start")
-        return {
-            name.decode(): value.decode() for name, value in start["headers"] if name.decode().lower() in _KEPT_HEADERS
-        }
-
-
 async def _body(receive: Receive) -> bytes:
     parts = []
     while True:
@@ -239,24 +215,3 @@ async def _body(receive: Receive) -> bytes:
         parts.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(parts)
-
-
-def _again(body: bytes) -> Receive:
-    given = False
-
-    async def receive() -> Message:
-        nonlocal given
-        if given:
-            return {"type": "http.disconnect"}
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
-async def _replay(known: Idempotency, send: Send) -> None:
-    body = known.reply or b""
-    headers = [(name.encode(), str(value).encode()) for name, value in (known.headers or {}).items()]
-    headers += [(b"content-length", str(len(body)).encode()), (REPLAYED.lower().encode(), b"true")]
-    await send({"type": "http.response.start", "status": known.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from sqlalchemy import and_, func, select
 
 from backend.catalog.database import Catalog
+from backend.catalog.entries import WITHOUT_ENTRIES
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Report
 
@@ -137,7 +138,7 @@ class _Jobs:
     def collect(self) -> Iterable[Metric]:
         """All metrics, as of now."""
         with self.catalog.read() as session:
-            jobs = {job.id: job for job in session.scalars(select(Job))}
+            jobs = {job.id: job for job in session.scalars(select(Job).options(*WITHOUT_ENTRIES))}
             newest = select(Report.job_id, func.max(Report.at_us).label("at_us")).group_by(Report.job_id).subquery()
             reports = session.scalars(
                 select(Report).join(newest, and_(Report.job_id == newest.c.job_id, Report.at_us == newest.c.at_us))

@@ -88,6 +88,7 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "over_limit": Subcode("a job asks for more than `limit`", ALWAYS),
     "own_password": Subcode("one's own password is changed with the old one", ALWAYS),
     "password_changed": Subcode("the password was changed meanwhile"),
+    "reply_not_kept": Subcode("the request was done before, with `status`; read `location`"),
     "results_damaged": Subcode("a file of the results is damaged"),
     "role_too_low": Subcode("the role `needed` is needed, and the actor has `has`", ALWAYS),
     "rows_damaged": Subcode("the rows that were put aside cannot be read"),

@@ -10,7 +10,8 @@ from fastapi.routing import iter_route_contexts
 
 from backend.api.examples import example_of
 from backend.auth.actor import ROLES, AtLeast, is_owned
-from backend.idempotency import HEADER, REPLAYED, is_done_once
+from backend.idempotency import HEADER, is_done_once
+from backend.kept import REPLAYED
 
 ROLE: Final = "x-role"
 """The least role that may ask; null for anybody, logged in or not."""
@@ -22,8 +23,8 @@ _KEY: Final = {
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[\x21-\x7e]+$"},
     "description": "A name of this request of the caller's own. Sent again under it within 24 hours, the same "
-    "request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another "
-    "request. What was refused or failed is tried again.",
+    "request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply "
+    "was too long to keep, 422 for another request. What was refused or failed is tried again.",
 }
 _REPLAYED: Final = {
     "schema": {"type": "string", "enum": ["true"]},

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from sqlalchemy import select
+from sqlalchemy.orm import load_only
 
 from backend.api.events import EventOut, event_shape
 from backend.api.figures import Figures, Metrics, Point
@@ -39,7 +40,8 @@ def list_revisions(
     """Earlier versions of a job, newest first."""
     with context.catalog.read() as session:
         job = service.find_job(session, id)
-        earlier = select(JobRevision).where(JobRevision.job_id == job.id)
+        shown = load_only(JobRevision.version, JobRevision.spec, JobRevision.created_at_us)
+        earlier = select(JobRevision).options(shown).where(JobRevision.job_id == job.id)
         if starting_after is not None:
             earlier = earlier.where(JobRevision.version < starting_after)
         rows = session.scalars(earlier.order_by(JobRevision.version.desc()).limit(limit + 1)).all()

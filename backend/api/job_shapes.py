@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from backend.api.dropped import Dropped
 from backend.api.sections import OperatorIn, ResultsIn, RunIn
 from backend.api.shapes import Body, iso, with_example
+from backend.catalog.entries import names_in
 from backend.catalog.events import FIRST_BATCH
 from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
@@ -249,8 +250,26 @@ def ran(session: Session, jobs: Sequence[Job]) -> Ran:
     return Ran({lease.job_id: lease for lease in leases}, {str(event.job_id): event for event in starts})
 
 
-def job_shape(job: Job, ran: Ran) -> JobOut:
-    """A job as the API shows it."""
+class Read(NamedTuple):
+    """Names of what a job reads."""
+
+    streams: Iterable[str]
+    relations: Iterable[str]
+
+
+def read_by(session: Session, jobs: Sequence[Job]) -> dict[str, Read]:
+    """What these jobs read, by job; they need not have their entries."""
+    found = select(Job.id, names_in(Job.streams), names_in(Job.relations)).where(Job.id.in_([job.id for job in jobs]))
+    return {id: Read(streams, relations) for id, streams, relations in session.execute(found)}
+
+
+def job_shape(job: Job, ran: Ran, read: Read | None = None) -> JobOut:
+    """A job as the API shows it.
+
+    Args:
+        read: of a job without its entries.
+    """
+    read = read or Read(job.streams, job.relations)
     lease, start = ran.leases.get(job.id), ran.starts.get(job.id)
     last_run = lease and Run(
         generation=lease.generation, host=lease.host, pid=lease.pid, since=iso(lease.taken_at_us),
@@ -260,8 +279,8 @@ def job_shape(job: Job, ran: Ran) -> JobOut:
     last_start = start and Start(at=iso(start.at_us), **start.data)
     return JobOut(
         id=job.id, name=job.name, version=job.version, query=job.spec.query,
-        queries=job.spec.queries, streams=sorted(job.streams),
-        relations=sorted(job.relations), operator=job.spec.operator,
+        queries=job.spec.queries, streams=sorted(read.streams),
+        relations=sorted(read.relations), operator=job.spec.operator,
         results=job.spec.results, run=job.spec.run,
         wanted=job.wanted, wanted_since=iso(job.wanted_since_us), observed=job.observed,
         observed_since=iso(job.observed_since_us), phase=job.phase, reason=job.reason,

@@ -25,6 +25,7 @@ from backend.api.job_shapes import (
     change_shape,
     job_shape,
     ran,
+    read_by,
     spec_of,
 )
 from backend.api.room import check_room
@@ -41,6 +42,7 @@ from backend.api.shapes import (
 )
 from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
+from backend.catalog.entries import WITHOUT_ENTRIES
 from backend.catalog.events import record
 from backend.catalog.ids import new_id, now_us
 from backend.catalog.jobspec import SECTIONS, JobSpec
@@ -72,11 +74,11 @@ def list_jobs(
     starting_after: StartingAfter = None, phase: OfPhase = None, owner: Owner = None, since: Since = None,
 ) -> Page[JobOut]:  # fmt: skip
     """All jobs, newest first."""
-    rows = in_phase(narrowed(select(Job), Job, actor, owner, since), phase)
+    rows = in_phase(narrowed(select(Job).options(*WITHOUT_ENTRIES), Job, actor, owner, since), phase)
     with context.catalog.read() as session:
         page = page_of(session, rows, Job.id, limit, starting_after, lambda job: job)
-        known = ran(session, page.data)
-    shown: Page[JobOut] = Page(data=[job_shape(job, known) for job in page.data], has_more=page.has_more)
+        known, read = ran(session, page.data), read_by(session, page.data)
+    shown: Page[JobOut] = Page(data=[job_shape(job, known, read[job.id]) for job in page.data], has_more=page.has_more)
     link_next(request, response, shown.has_more, [item.id for item in shown.data])
     return shown
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastapi import Request, Response
 from pydantic import BaseModel
 from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.api.room import check_room
 from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
@@ -20,6 +20,7 @@ from backend.auth.actor import Actor, may_change
 from backend.auth.hosts import check_place
 from backend.auth.secrets import open_sealed, seal
 from backend.catalog import lifecycle
+from backend.catalog.entries import names_in
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import Job, Relation, Stream
@@ -69,14 +70,14 @@ class Registry(Generic[Row]):
 
     Args:
         what: what messages and events call one.
-        used: those that a job uses, by name.
+        used: the column of a job with those that it uses, by name.
         check_secrets: settings, an entry and its secrets; raises where they open nothing.
         check_same_server: an entry before and after a change; raises where its secrets are for another server.
     """
 
     table: type[Row]
     what: str
-    used: Callable[[Job], Mapping[str, Any]]
+    used: InstrumentedAttribute[dict[str, Any]]
     check_secrets: Callable[[Settings, Mapping[str, Any], Mapping[str, str]], None]
     check_same_server: Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
@@ -178,8 +179,8 @@ class Registry(Generic[Row]):
             row = self.find(session, id_or_name, held=True)
             may_change(actor, row.owner_id)
             check_version_if_given(if_match, row, f"{self.what} {row.name}")
-            users = [job.name for job in session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED))
-                     if row.name in self.used(job)]  # fmt: skip
+            there = select(Job.name, names_in(self.used)).where(Job.wanted != lifecycle.DELETED)
+            users = [job for job, used in session.execute(there) if row.name in used]
             if users:
                 raise Problem(
                     "conflict.in_use",
@@ -202,11 +203,9 @@ def _check_upload_stays(context: Context, session: Session, row: Stream | Relati
         check_place(context.settings, row.spec)
 
 
-STREAMS = Registry(
-    Stream, "stream", lambda job: job.streams, kafka_secrets.check_secrets, kafka_secrets.check_same_servers
-)
+STREAMS = Registry(Stream, "stream", Job.streams, kafka_secrets.check_secrets, kafka_secrets.check_same_servers)
 RELATIONS = Registry(
-    Relation, "relation", lambda job: job.relations, relation_secrets.check_secrets, relation_secrets.check_same_server
+    Relation, "relation", Job.relations, relation_secrets.check_secrets, relation_secrets.check_same_server
 )
 
 

@@ -9,11 +9,13 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 from sqlalchemy import select
+from sqlalchemy.orm import defer
 
 from backend.api.registered import RELATIONS
 from backend.api.shapes import iso
 from backend.auth.actor import Operator, Viewer, may_change, owned
 from backend.catalog import lifecycle
+from backend.catalog.entries import names_in
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.machines import folder_id
@@ -133,8 +135,10 @@ def refresh_relation(context: InContext, actor: Operator, id: str) -> Asked:
 
 def _users(context: Context, relation: str) -> list[Job]:
     with context.catalog.read() as session:
-        jobs = session.scalars(select(Job).where(Job.wanted != lifecycle.DELETED).order_by(Job.id.desc())).all()
-    return [job for job in jobs if relation in job.relations]
+        there = select(Job.id, names_in(Job.relations)).where(Job.wanted != lifecycle.DELETED)
+        ids = [id for id, names in session.execute(there) if relation in names]
+        users = select(Job).options(defer(Job.streams)).where(Job.id.in_(ids)).order_by(Job.id.desc())
+        return list(session.scalars(users))
 
 
 _ASK = "where versions of relations are in a data folder that this API has not got; ask one that has it"

@@ -192,14 +192,18 @@ def results_name(job_id: str, incarnation: int, query: str = "") -> str:
 
 
 class JobRevision(Base):
-    """What a job was before each change, so that a change can be shown and taken back."""
+    """What a job was before each change, so that a change can be shown and taken back.
+
+    Args:
+        streams, relations: None (the JSON value) where they are those of the next version that is there, or of the job.
+    """
 
     __tablename__ = "job_revisions"
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
     version: Mapped[int] = mapped_column(Integer, primary_key=True)
     spec: Mapped[JobSpec]
-    streams: Mapped[dict[str, Any]]
-    relations: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    streams: Mapped[dict[str, Any] | None] = mapped_column(nullable=False)
+    relations: Mapped[dict[str, Any] | None] = mapped_column(nullable=False)
     created_at_us: Mapped[int] = mapped_column(default=now_us)
 
 
@@ -284,6 +288,7 @@ class Idempotency(Base):
 
     Args:
         actor: the user's id and role.
+        reply: its body; None where that was not kept, see `backend.kept`.
         owner: the token of whoever works on it, or did.
         beat_at_us: when that was last heard of.
     """

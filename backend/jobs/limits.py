@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Lock, hold
+from backend.catalog.entries import WITHOUT_ENTRIES
 from backend.catalog.models import Job
 from backend.jobs.runs import run_of, slots_of_run
 from backend.problems import Place, Problem
@@ -68,8 +69,8 @@ def _check_share(
     if not has_share(settings, session, job.owner_id):
         return
     hold(session, Lock.STARTING)  # of two jobs that start at once one sees the other
-    others = session.scalars(select(Job).where(Job.owner_id == job.owner_id, Job.id != job.id))
-    taken = [_taken(settings, other) for other in others]
+    others = select(Job).options(*WITHOUT_ENTRIES).where(Job.owner_id == job.owner_id, Job.id != job.id)
+    taken = [_taken(settings, other) for other in session.scalars(others)]
     slots, memory_mib = (sum(one[part] for one in taken) for part in (0, 1))
     shares = (
         (slots, settings.user_job_slots_max or settings.job_slots_max, "USER_JOB_SLOTS_MAX", "slots", None),

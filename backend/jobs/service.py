@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Text, cast, delete, func, select
 from sqlalchemy.orm import Session
 
 from backend.catalog import lifecycle
@@ -32,6 +32,9 @@ from backend.settings import Settings
 from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
+
+REVISIONS_BYTES_MAX = 4 << 20
+"""Of all earlier versions of a job; the newest of them is kept however large it is."""
 
 
 def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
@@ -203,16 +206,18 @@ def change(
     """Give a job another definition, as a new version; a running job restarts with it at a batch boundary.
 
     Args:
-        kept: so many earlier versions, the newest of them.
+        kept: so many earlier versions at most, the newest of them.
     Raises:
         Problem: the job is being deleted.
     """
     check_stays(job)
     changes = diff(definition(job.spec, inputs_of(job)), definition(spec, inputs))
-    session.add(JobRevision(job_id=job.id, version=job.version, spec=job.spec, streams=job.streams,
-                            relations=job.relations))  # fmt: skip
-    too_old = JobRevision.version <= job.version - kept
-    session.execute(delete(JobRevision).where(JobRevision.job_id == job.id, too_old))
+    session.add(JobRevision(
+        job_id=job.id, version=job.version, spec=job.spec,
+        streams=None if inputs.streams == job.streams else job.streams,
+        relations=None if inputs.relations == job.relations else job.relations,
+    ))  # fmt: skip
+    _forget_old(session, job, kept)
     job.spec, job.streams, job.relations = spec, dict(inputs.streams), dict(inputs.relations)
     ask_restart(job)
     job.version += 1
@@ -224,3 +229,20 @@ def change(
     record(session, "job.changed", f"job {job.name} was changed: {fields}", job_id=job.id, actor_id=actor_id,
            data={"version": job.version, "starts_anew": anew})  # fmt: skip
     return changes
+
+
+def _forget_old(session: Session, job: Job, kept: int) -> None:
+    """Drop the oldest of a job's earlier versions, of which there are too many or which have too many bytes.
+
+    Cost: the catalog reads what is kept of them.
+    """
+    columns = (JobRevision.spec, JobRevision.streams, JobRevision.relations)
+    spec, streams, relations = (func.length(cast(column, Text)) for column in columns)
+    newest = select(JobRevision.version, spec + streams + relations).where(JobRevision.job_id == job.id)
+    total, too_old = 0, job.version - kept
+    for version, taken in session.execute(newest.order_by(JobRevision.version.desc()).limit(kept)):
+        total += taken
+        if total > REVISIONS_BYTES_MAX and version < job.version:
+            too_old = max(too_old, version)
+            break
+    session.execute(delete(JobRevision).where(JobRevision.job_id == job.id, JobRevision.version <= too_old))

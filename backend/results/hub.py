@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle, models
 from backend.catalog.database import Catalog
+from backend.catalog.entries import WITHOUT_ENTRIES
 from backend.problems import Problem
 from backend.results.feed import Feed
 from backend.results.follower import Follower
@@ -121,7 +122,8 @@ class Hub:
 
     def _rows(self, ids: set[str]) -> dict[str, models.Job]:
         with self._catalog.read() as session:
-            return {job.id: job for job in session.scalars(select(models.Job).where(models.Job.id.in_(ids)))}
+            found = select(models.Job).options(*WITHOUT_ENTRIES).where(models.Job.id.in_(ids))
+            return {job.id: job for job in session.scalars(found)}
 
     def _tell(self, asked: list[Feed], rows: dict[str, models.Job]) -> None:
         for feed in asked:

@@ -5419,7 +5419,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6089,7 +6089,7 @@ export interface operations {
             header?: {
                 /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6235,7 +6235,7 @@ export interface operations {
             header?: {
                 /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6381,7 +6381,7 @@ export interface operations {
             header?: {
                 /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6527,7 +6527,7 @@ export interface operations {
             header?: {
                 /** @description The version that is to be changed, as its ETag said, or its number in quotes. */
                 "if-match"?: string | null;
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7344,7 +7344,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7874,7 +7874,7 @@ export interface operations {
                 batch_id?: string | null;
             };
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8071,7 +8071,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9069,7 +9069,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9500,7 +9500,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10617,7 +10617,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, 422 for another request. What was refused or failed is tried again. */
+                /** @description A name of this request of the caller's own. Sent again under it within 24 hours, the same request gets the first reply and changes nothing. 409 while the first is being worked on, or where its reply was too long to keep, 422 for another request. What was refused or failed is tried again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;

@@ -1,0 +1,33 @@
+"""Jobs without the entries of their streams and relations, which may be a MiB of each job, and the names of these."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import JSON
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import defer
+from sqlalchemy.sql.expression import FunctionElement
+
+from backend.catalog.models import Job
+
+WITHOUT_ENTRIES: Final = (defer(Job.streams, raiseload=True), defer(Job.relations, raiseload=True))
+"""Options of a question for jobs."""
+
+
+class names_in(FunctionElement[list[str]]):  # noqa: N801 - reads as a function of SQL
+    """The names in a column with a JSON object, as a list; its values stay in the catalog."""
+
+    type = JSON()
+    inherit_cache = True
+
+
+@compiles(names_in, "sqlite")
+def _on_sqlite(element: names_in, compiler: Any, **given: Any) -> str:
+    return f"(SELECT json_group_array(key) FROM json_each({compiler.process(element.clauses, **given)}))"
+
+
+@compiles(names_in, "postgresql")
+def _on_postgresql(element: names_in, compiler: Any, **given: Any) -> str:
+    column = compiler.process(element.clauses, **given)
+    return f"(SELECT coalesce(json_agg(key), '[]') FROM json_object_keys({column}) AS key)"
