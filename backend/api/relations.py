@@ -136,10 +136,11 @@ def change_relation(
     context: InContext, actor: Operator, id: str, body: RelationChange, response: Response, if_match: IfMatch = None
 ) -> RelationOut:
     """Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves."""
-    with RELATIONS.changing(context, actor, id, if_match, response) as relation:
-        spec = None if body.spec is None else _checked(context, body.spec)
-        RELATIONS.change(context.settings, relation, spec, body.secrets)
-    return _shape(relation)
+
+    def checked(_: Relation) -> dict[str, Any] | None:
+        return None if body.spec is None else _checked(context, body.spec)
+
+    return _shape(RELATIONS.change(context, actor, id, if_match, response, checked, body.secrets))
 
 
 @router.delete("/{id}", status_code=204)
