@@ -30,10 +30,12 @@ from backend.api.job_shapes import (
 )
 from backend.api.room import check_room
 from backend.api.shapes import (
+    TRIES,
     IfMatch,
     Limit,
     Page,
     StartingAfter,
+    changes_always,
     check_version,
     check_version_if_given,
     etag,
@@ -64,8 +66,6 @@ from streamjoin.errors import QueriesStayError, StreamJoinError
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._ -]{{0,{NAME_MAX - 1}}}")
-_TRIES = 5
-"""A change is made of the job as it is, and made anew so often where somebody else was faster."""
 
 
 @router.get("")
@@ -90,7 +90,7 @@ def create_job(context: InContext, actor: Operator, body: JobIn, response: Respo
     if not _NAME.fullmatch(body.name):
         detail = f"a name has up to {NAME_MAX} of a-z, A-Z, 0-9, blank, ., _ and -, and begins with a letter or digit"
         raise Problem("invalid.bad_name", f"name: {detail}", errors=[Place(pointer="/name", detail=detail)])
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         job = _created(context, actor, body)
         if job is not None:
             response.headers["Location"] = f"/api/v1/jobs/{job.id}"
@@ -164,16 +164,14 @@ def change_job(
     A change that does not fit the state joined so far needs `start_anew`. Where that state is in a data folder that
     this API does not see, the job's driver compares it, and the job fails where it does not fit.
     """
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         # Outside of a transaction that writes: it opens files.
         found = _changed(context, actor, id, body)
         shown = _change_seen(context, actor, found, body, if_match)
         if shown is not None:
             response.headers["ETag"] = etag(shown)
             return shown
-    seen = found.job
-    detail = f"job {seen.name} is changed again and again meanwhile; read it, and change it once others are done"
-    raise Problem("changed_meanwhile.version_differs", detail, params={"version": seen.version})
+    raise changes_always(found.job, f"job {found.job.name}")
 
 
 @dataclass(frozen=True, slots=True)

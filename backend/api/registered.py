@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +13,17 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.api.room import check_room
-from backend.api.shapes import Page, check_version, check_version_if_given, etag, iso, link_next, page_of
+from backend.api.shapes import (
+    TRIES,
+    Page,
+    changes_always,
+    check_version,
+    check_version_if_given,
+    etag,
+    iso,
+    link_next,
+    page_of,
+)
 from backend.auth import kafka_secrets
 from backend.auth.actor import Actor, may_change
 from backend.auth.hosts import check_place
@@ -32,6 +41,7 @@ from backend.problems import Problem
 from backend.relations import secrets as relation_secrets
 from backend.settings import Settings
 from backend.skew import skew_of
+from backend.streams.entry import make_folder
 from backend.uploads.names import is_upload
 from backend.uploads.readers import hold
 
@@ -118,30 +128,45 @@ class Registry(Generic[Row]):
             _check_upload_stays(context, session, row)
             session.add(row)
             record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)
+            make_folder(context.settings, row.id, row.spec)  # last, so that one that is refused leaves none
         response.headers["Location"] = f"/api/v1/{self.table.__tablename__}/{row.id}"
         response.headers["ETag"] = etag(row)
 
-    @contextmanager
-    def changing(
-        self, context: Context, actor: Actor, id_or_name: str, if_match: str | None, response: Response
-    ) -> Iterator[Row]:
-        """Change one in the block; nothing is changed unless the block ends well.
+    def change(
+        self, context: Context, actor: Actor, id_or_name: str, if_match: str | None, response: Response,
+        checked: Callable[[Row], dict[str, Any] | None], secrets: Mapping[str, str] | None,
+    ) -> Row:  # fmt: skip
+        """Give one another entry, or other secrets; what is None stays, and {} forgets secrets.
 
+        Args:
+            checked: gives the entry that one is to have, or None; raises where it is wrong.
         Raises:
-            Problem: there is none, it is another's, or it was changed meanwhile.
+            Problem: there is none, it is another's, or it was changed meanwhile; its secrets, which stay, are for
+                another server; or as `sealed` does.
         """
-        with context.catalog.begin() as session:
-            row = self.find(session, id_or_name, held=True)
-            may_change(actor, row.owner_id)
-            check_version(if_match, row, f"{self.what} {row.name}")
-            former = row.spec
-            yield row
-            if row.spec != former:
-                _check_upload_stays(context, session, row)
-            row.version += 1
-            row.updated_at_us = now_us()
-            record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
-        response.headers["ETag"] = etag(row)
+        for _ in range(TRIES):
+            # Outside of a transaction that writes: it opens files, and asks for the names of servers.
+            seen = self.get(context, id_or_name)
+            self._check_may_change(actor, seen, if_match)
+            spec = checked(seen)
+            sealed = self._sealed_anew(context.settings, seen, spec, secrets)
+            with context.catalog.begin() as session:
+                row = self.find(session, seen.id, held=True)
+                self._check_may_change(actor, row, if_match)
+                if row.version != seen.version:
+                    continue
+                if spec is not None and spec != row.spec:
+                    row.spec = spec
+                    _check_upload_stays(context, session, row)
+                if secrets is not None:
+                    row.secrets = sealed
+                row.version += 1
+                row.updated_at_us = now_us()
+                record(session, f"{self.what}.changed", f"{self.what} {row.name} was changed", actor_id=actor.id)
+                make_folder(context.settings, row.id, row.spec)
+            response.headers["ETag"] = etag(row)
+            return row
+        raise changes_always(seen, f"{self.what} {seen.name}")
 
     def sealed(self, settings: Settings, spec: Mapping[str, Any], secrets: Mapping[str, str] | None) -> bytes | None:
         """An entry's secrets as the catalog keeps them; None where there are none.
@@ -154,20 +179,17 @@ class Registry(Generic[Row]):
         self.check_secrets(settings, spec, secrets)
         return seal(settings, secrets)
 
-    def change(
-        self, settings: Settings, row: Row, spec: dict[str, Any] | None, secrets: Mapping[str, str] | None
-    ) -> None:
-        """Give one another entry, which was checked, or other secrets; what is None stays, and {} forgets secrets.
+    def _check_may_change(self, actor: Actor, row: Row, if_match: str | None) -> None:
+        may_change(actor, row.owner_id)
+        check_version(if_match, row, f"{self.what} {row.name}")
 
-        Raises:
-            Problem: its secrets, which stay, are for another server; or as `sealed` does.
-        """
-        if spec is not None:
-            former, row.spec = row.spec, spec
-            if secrets is None and row.secrets is not None:
-                self.check_same_server(former, spec)
-        if secrets is not None:
-            row.secrets = self.sealed(settings, row.spec, secrets)
+    def _sealed_anew(
+        self, settings: Settings, seen: Row, spec: dict[str, Any] | None, secrets: Mapping[str, str] | None
+    ) -> bytes | None:
+        """The secrets that a change brings; where it brings none, those that are there must be good for its entry."""
+        if secrets is None and seen.secrets is not None and spec is not None:
+            self.check_same_server(seen.spec, spec)
+        return self.sealed(settings, seen.spec if spec is None else spec, secrets)
 
     def remove(self, context: Context, actor: Actor, id_or_name: str, if_match: str | None = None) -> Row:
         """Remove one.
@@ -200,7 +222,7 @@ def _check_upload_stays(context: Context, session: Session, row: Stream | Relati
     """
     if is_upload(row.spec.get("path")):
         hold(session)
-        check_place(context.settings, row.spec)
+        check_place(context.settings, {"path": row.spec["path"]})
 
 
 STREAMS = Registry(Stream, "stream", Job.streams, kafka_secrets.check_secrets, kafka_secrets.check_same_servers)

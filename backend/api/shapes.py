@@ -17,6 +17,8 @@ from backend.problems import Problem
 
 T = TypeVar("T")
 LIMIT_MAX = 200
+TRIES = 5
+"""A change is made of what is there, and made anew so often where somebody else was faster."""
 
 
 class Body(BaseModel):
@@ -85,6 +87,12 @@ class Versioned(Protocol):
 
     id: Any
     version: Any
+
+
+def changes_always(row: Versioned, what: str) -> Problem:
+    """The problem of a change that was made anew `TRIES` times."""
+    detail = f"{what} is changed again and again meanwhile; read it, and change it once others are done"
+    return Problem("changed_meanwhile.version_differs", detail, params={"version": row.version})
 
 
 def check_version_if_given(if_match: str | None, row: Versioned, what: str) -> None:

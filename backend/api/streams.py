@@ -25,12 +25,19 @@ from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.shares import spool_space
 from backend.streams import spool
-from backend.streams.entry import check_given_columns, one_stream, opened_schema, shown_entry, stored_entry
+from backend.streams.entry import (
+    check_given_columns,
+    make_folder,
+    one_stream,
+    opened_schema,
+    shown_entry,
+    stored_entry,
+)
 from backend.streams.pushed import PUSH, is_push
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
-from backend.uploads.names import called_by_names, resolved
+from backend.uploads.names import called_by_names, check_wildcards, resolved
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.sources.credentials import split
 from streamjoin.sources.registry import SOURCES
@@ -123,11 +130,7 @@ def create_stream(context: InContext, actor: Operator, body: StreamIn, response:
         id=id, name=body.name, owner_id=actor.id, spec=spec, version=1,
         secrets=STREAMS.sealed(context.settings, spec, body.secrets), created_at_us=now_us(), updated_at_us=now_us(),
     )  # fmt: skip
-    try:
-        STREAMS.add(context, actor, stream, response)
-    except Problem:
-        spool.remove(spool.folder_of(context.settings.data, id))  # a push stream's is there already
-        raise
+    STREAMS.add(context, actor, stream, response)
     return _shape(stream)
 
 
@@ -139,8 +142,10 @@ def test_stream(context: InContext, actor: Operator, body: StreamTest) -> Sample
     """
     id = new_id("str")
     spec = body.spec if body.spec.get("time") is not None else {**body.spec, "time": ARRIVAL}
+    entry = _checked(context, id, spec, is_look=True)
+    make_folder(context.settings, id, entry)
     try:
-        return _sample(context, actor, _checked(context, id, spec, is_look=True), body.secrets)
+        return _sample(context, actor, entry, body.secrets)
     finally:
         spool.remove(spool.folder_of(context.settings.data, id))
 
@@ -159,10 +164,11 @@ def change_stream(
     context: InContext, actor: Operator, id: str, body: StreamChange, response: Response, if_match: IfMatch = None
 ) -> StreamOut:
     """Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves."""
-    with STREAMS.changing(context, actor, id, if_match, response) as stream:
-        spec = None if body.spec is None else _checked(context, stream.id, body.spec)
-        STREAMS.change(context.settings, stream, spec, body.secrets)
-    return _shape(stream)
+
+    def checked(stream: Stream) -> dict[str, Any] | None:
+        return None if body.spec is None else _checked(context, stream.id, body.spec, shown_entry(stream.spec))
+
+    return _shape(STREAMS.change(context, actor, id, if_match, response, checked, body.secrets))
 
 
 @router.delete("/{id}", status_code=204)
@@ -222,14 +228,18 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
     return Pushed(rows=rows, duplicate=not fresh)
 
 
-def _checked(context: Context, id: str, spec: dict[str, Any], *, is_look: bool = False) -> dict[str, Any]:
+def _checked(
+    context: Context, id: str, spec: dict[str, Any], earlier: dict[str, Any] | None = None, *, is_look: bool = False
+) -> dict[str, Any]:
     """The entry as it is kept, or a problem that points into `spec`.
 
     Args:
+        earlier: what it was, as clients see it.
         is_look: its columns are looked at anyway, and what is wrong with them is told by an example then.
     """
-    check_size(spec)
+    check_size(spec, earlier)
     with pointing_into_spec():
+        check_wildcards(spec.get("path"))
         entry = stored_entry(context.settings, id, spec)
         file, stream = one_stream(entry)
         if stream.source == "generator":  # which can be told at once
@@ -238,8 +248,6 @@ def _checked(context: Context, id: str, spec: dict[str, Any], *, is_look: bool =
             check_given_columns(stream)
     _check_places(context, entry)
     _refuse_shown_secrets(entry)
-    if is_push(entry):  # a job may be made before the first row is pushed
-        spool.folder_of(context.settings.data, id).mkdir(parents=True, exist_ok=True)
     return entry
 
 

@@ -38,6 +38,12 @@ def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -
     return {**entry, "source": "jsonl", "path": str(spool.folder_of(settings.data, stream_id)), PUSH: True}
 
 
+def make_folder(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -> None:
+    """Make the spool folder of a pushed stream, as a job may be made before the first row is pushed."""
+    if is_push(entry):
+        spool.folder_of(settings.data, stream_id).mkdir(parents=True, exist_ok=True)
+
+
 def shown_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry as clients see it; secrets that earlier versions let into it are masked."""
     if not is_push(entry):

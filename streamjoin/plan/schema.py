@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import pyarrow as pa
 
+from streamjoin.alike import alike
 from streamjoin.errors import InputError
 from streamjoin.plan.ending import Ending
 
@@ -152,9 +152,8 @@ def check_schema(schema: pa.Schema, what: str = "stream") -> None:
 
 def no_column(name: str, names: Sequence[str]) -> str:
     """The message for a missing column: it names the one that was probably meant, or else all of them."""
-    like = {other.lower(): other for other in names}
-    found = get_close_matches(name.lower(), like, 1, cutoff=0.7)
-    hint = f'did you mean "{like[found[0]]}"?' if found else f"columns are {listed(names)}"
+    found = alike(name, names, most=1, cutoff=0.7)
+    hint = f'did you mean "{found[0]}"?' if found else f"columns are {listed(names)}"
     return f'there is no column "{name}"; {hint}'
 
 

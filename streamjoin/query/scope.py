@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeVar
 
+from streamjoin.alike import alike
 from streamjoin.plan.expression import Column, Expression
 from streamjoin.plan.schema import StreamSchema, is_reserved, left_out
 from streamjoin.query.source import Range, Source
@@ -187,8 +187,7 @@ def suggest(wanted: str, known: Mapping[str, str]) -> str:
     Returns:
         The end of a sentence: the names that look alike, or else those there are.
     """
-    lower = {name.lower(): written for name, written in known.items()}
-    if near := get_close_matches(wanted.lower(), lower, n=3, cutoff=0.6):
-        return f"did you mean {' or '.join(lower[name] for name in near)}?"
+    if near := alike(wanted, known, most=3, cutoff=0.6):
+        return f"did you mean {' or '.join(known[name] for name in near)}?"
     every = list(known.values())
     return f"there are {', '.join(every[:_LISTED_MAX])}{', ...' if len(every) > _LISTED_MAX else ''}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from streamjoin.alike import alike
 from streamjoin.settings.places import fields_at
 from streamjoin.settings.setting import Settings
 from streamjoin.settings.values import either, shown
@@ -79,7 +79,7 @@ def _hint(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
 
 def near(name: str, known: list[str]) -> str:
     """The message for an unknown field: it names the one that was probably meant, or else all of them."""
-    found = difflib.get_close_matches(name, known, 1)
+    found = alike(name, known, most=1, cutoff=0.6)
     hint = f'did you mean "{found[0]}"?' if found else f"fields here are {', '.join(known)}"
     return f"there is no such field; {hint}"
 
