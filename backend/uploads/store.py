@@ -48,7 +48,7 @@ class Upload:
 class Content:
     """What a file has in it, without it."""
 
-    bytes: int
+    size: int
     sha256: str
 
     @staticmethod
@@ -201,7 +201,7 @@ def has(folder: Path, name: str, content: Content) -> bool:
     """
     try:
         with open(folder / name, "rb") as file:
-            if os.fstat(file.fileno()).st_size != content.bytes:
+            if os.fstat(file.fileno()).st_size != content.size:
                 return False
             return file_digest(file, "sha256").hexdigest() == content.sha256
     except FileNotFoundError:  # it may be removed at any moment
