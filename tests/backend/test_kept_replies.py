@@ -24,6 +24,8 @@ from tests.backend.matrix import Person, add_person
 
 URL = "/api/v1"
 GENERATED = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
+SOME_BYTES = 16 << 10
+"""Of a reply, where a stream's is to be too long."""
 QUERY = "SELECT ONLINE a.price FROM a, b WHERE a.auction = b.auction WITHIN 1 SECONDS"
 
 
@@ -52,11 +54,14 @@ def refused(answer: Any, status: int, location: str) -> None:
     assert location in said["detail"] and answer.headers["idempotency-replayed"] == "true"
 
 
-def test_attack_streams_that_are_made_and_removed_leave_no_large_replies(api: TestClient, app: FastAPI) -> None:
-    body = {"name": "s", "spec": wide(900)}
+def test_attack_streams_that_are_made_and_removed_leave_no_large_replies(
+    api: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "REPLY_BYTES_MAX", SOME_BYTES)
+    body = {"name": "s", "spec": wide(100)}
     for place in range(10):
         made = post(api, "/streams", f"k{place}", body)
-        assert made.status_code == 201 and len(made.content) > REPLY_BYTES_MAX
+        assert made.status_code == 201 and len(made.content) > SOME_BYTES
         assert api.delete(f"{URL}/streams/s").status_code == 204
     assert bytes_kept(app) == (10, 0)
     again = post(api, "/streams", "k9", body)  # is done once all the same
@@ -110,12 +115,15 @@ def test_what_is_known_of_the_room_is_looked_up_now_and_then(url: str, monkeypat
     catalog.close()
 
 
-def test_what_a_request_made_is_read_again_as_long_as_it_is_that_version(api: TestClient) -> None:
-    body = {"name": "s", "spec": wide(400)}
+def test_what_a_request_made_is_read_again_as_long_as_it_is_that_version(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "REPLY_BYTES_MAX", SOME_BYTES)
+    body = {"name": "s", "spec": wide(100)}
     first = post(api, "/streams", "k", body)
     again = post(api, "/streams", "k", body, **{"If-None-Match": "*"})
     assert (again.status_code, again.json(), again.headers["etag"]) == (201, first.json(), first.headers["etag"])
-    changed = api.patch(f"{URL}/streams/s", json={"spec": wide(401)}, headers={"If-Match": '"1"'})
+    changed = api.patch(f"{URL}/streams/s", json={"spec": wide(101)}, headers={"If-Match": '"1"'})
     assert changed.status_code == 200, changed.text
     refused(post(api, "/streams", "k", body), 201, first.headers["location"])
 
