@@ -33,6 +33,8 @@ UPLOAD = ("POST", "/api/v1/uploads")
 ROWS = re.compile(r"/api/v1/streams/[^/]+/rows")
 """Where rows are pushed; other bodies are short texts, which are parsed while others wait."""
 TEXT_BYTES_MAX = 256 << 10
+OPEN_BYTES_MAX = 4 << 10
+"""Of what is parsed before it is known who sent it: a name and a password, however they are escaped."""
 QUIET = ("/livez", "/readyz", "/metrics")
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -79,6 +81,8 @@ class Requests:
         method, path = scope["method"], path_of(scope)
         if (method, path) == UPLOAD:
             return self.upload_bytes_max
+        if guard.is_open(method, path):
+            return OPEN_BYTES_MAX
         return self.rows_bytes_max if ROWS.fullmatch(path) else min(TEXT_BYTES_MAX, self.rows_bytes_max)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

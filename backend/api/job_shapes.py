@@ -16,6 +16,7 @@ from backend.catalog.entries import names_in
 from backend.catalog.events import FIRST_BATCH
 from backend.catalog.jobspec import SECTIONS, JobSpec
 from backend.catalog.models import Event, Job, Lease
+from backend.given import at_most
 from backend.jobs.change import Change
 from backend.jobs.joinfile import check_spec
 from backend.jobs.texts import check_texts
@@ -50,9 +51,11 @@ def _no_null(query: object) -> object:
     return query
 
 
+QUERIES_MAX = 63
 Queries = Annotated[
     dict[Annotated[str, Field(max_length=63)], Annotated[FurtherQuery, BeforeValidator(_no_null)]],
-    Field(max_length=63),
+    Field(max_length=QUERIES_MAX),
+    at_most(QUERIES_MAX),
 ]
 
 

@@ -47,6 +47,8 @@ from backend.uploads.readers import hold
 
 Row = TypeVar("Row", Stream, Relation)
 SHOWN_ROWS = 100
+SECRETS_MAX = 50
+"""Of one stream or relation."""
 
 
 class RegisteredOut(BaseModel):

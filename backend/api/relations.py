@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
-from backend.api.registered import RELATIONS, RegisteredOut, Seen, opened, seen, shown
+from backend.api.registered import RELATIONS, SECRETS_MAX, RegisteredOut, Seen, opened, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, owned
 from backend.auth.hosts import check_place
@@ -18,6 +18,7 @@ from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Relation
 from backend.context import Context, InContext
 from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
+from backend.given import at_most
 from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
@@ -46,7 +47,8 @@ _EXAMPLE = {
 
 Secrets = Annotated[
     dict[str, Annotated[str, Field(max_length=1024)]] | None,
-    Field(max_length=50, description="The `password` of a database server: encrypted, and never shown again."),
+    Field(max_length=SECRETS_MAX, description="The `password` of a database server: encrypted, and never shown again."),
+    at_most(SECRETS_MAX),
 ]
 
 

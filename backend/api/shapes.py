@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from backend.given import Given
 from backend.paths import path_of
 from backend.problems import Problem
 
@@ -21,15 +22,13 @@ TRIES = 5
 """A change is made of what is there, and made anew so often where somebody else was faster."""
 
 
-class Body(BaseModel):
-    """A request's body: unknown fields are mistakes."""
-
-    model_config = ConfigDict(extra="forbid")
+class Body(Given):
+    """A request's body."""
 
 
 def with_example(example: dict[str, Any]) -> ConfigDict:
     """The configuration of a body whose documentation shows this example; tests send it."""
-    return ConfigDict(extra="forbid", json_schema_extra={"examples": [example]})
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class Page(BaseModel, Generic[T]):

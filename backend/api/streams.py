@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from backend.apart import bounded
 from backend.api.filters import OfSource, Owner, Since, narrowed, of_source
-from backend.api.registered import STREAMS, RegisteredOut, Seen, opened, seen, shown
+from backend.api.registered import SECRETS_MAX, STREAMS, RegisteredOut, Seen, opened, seen, shown
 from backend.api.shapes import Body, IfMatch, Limit, Page, StartingAfter, etag, with_example
 from backend.auth.actor import Actor, Operator, Viewer, may_change, owned
 from backend.auth.audit import audit_of
@@ -21,6 +21,7 @@ from backend.catalog.ids import new_id, now_us
 from backend.catalog.models import Stream
 from backend.context import Context, InContext
 from backend.entries import NAME_MAX, check_name, check_size, pointing_into_spec
+from backend.given import at_most
 from backend.idempotency import HEADER, done_once
 from backend.problems import Place, Problem
 from backend.shares import spool_space
@@ -56,7 +57,8 @@ _SPEC_SCHEMA = {
 Spec = Annotated[dict[str, Any], WithJsonSchema(_SPEC_SCHEMA)]
 Secrets = Annotated[
     dict[str, str] | None,
-    Field(max_length=50, description="Kafka client settings that are encrypted and never shown again."),
+    Field(max_length=SECRETS_MAX, description="Kafka client settings that are encrypted and never shown again."),
+    at_most(SECRETS_MAX),
 ]
 _EXAMPLE = {
     "name": "bids",

@@ -106,7 +106,7 @@ class Guard:
             return
         actor = await self._admit(connection)
         # A websocket says why it closes only after it was accepted, so its route does that.
-        if actor is None and scope["type"] == "http" and not _is_open(scope["method"], path):
+        if actor is None and scope["type"] == "http" and not is_open(scope["method"], path):
             raise unauthenticated()
 
     @asynccontextmanager
@@ -140,7 +140,8 @@ def _is_guarded(path: str) -> bool:
     return path.startswith(API) or path == METRICS
 
 
-def _is_open(method: str, path: str) -> bool:
+def is_open(method: str, path: str) -> bool:
+    """Whether anybody may ask for it, without a login."""
     return (method, path) in OPEN or (method in ("GET", "HEAD") and path.startswith(OPEN_BELOW))
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from backend.columns import Column
+from backend.given import Given
 from backend.problems import ProblemDocument
 from backend.results.question import JOB_MAX, Condition, Names, QueryIn, SnapshotText
 
@@ -30,11 +31,7 @@ CLOSE_CODES = {
 Id = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class _Client(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Subscription(_Client):
+class Subscription(Given):
     """A continuous question.
 
     Args:
@@ -44,7 +41,7 @@ class Subscription(_Client):
         max_rate: snapshots a second at most; what comes faster waits, and is dropped as for a slow client.
     """
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     job: str = Field(min_length=1, max_length=JOB_MAX, description="Its id or name.")
     where: Condition | None = None
@@ -55,14 +52,14 @@ class Subscription(_Client):
     max_rate: float | None = Field(None, gt=0, le=1000)
 
 
-class ConnectionInit(_Client):
+class ConnectionInit(Given):
     """The first frame of a client."""
 
     type: Literal["connection_init"]
     payload: dict[str, Any] | None = None
 
 
-class Subscribe(_Client):
+class Subscribe(Given):
     """Begin a continuous question: `schema`, then `next` and `progress`, until `complete`."""
 
     type: Literal["subscribe"]
@@ -70,7 +67,7 @@ class Subscribe(_Client):
     payload: Subscription
 
 
-class Ask(_Client):
+class Ask(Given):
     """Begin a one-time question, as POST /api/v1/queries: `schema`, `next` with its rows, `complete` with its end."""
 
     type: Literal["query"]
@@ -78,21 +75,21 @@ class Ask(_Client):
     payload: QueryIn
 
 
-class ClientComplete(_Client):
+class ClientComplete(Given):
     """End a subscription or question; nothing more comes under this id but its `complete`."""
 
     type: Literal["complete"]
     id: Id
 
 
-class Ping(_Client):
+class Ping(Given):
     """Answered by `pong` with the same payload."""
 
     type: Literal["ping"]
     payload: dict[str, Any] | None = None
 
 
-class ClientPong(_Client):
+class ClientPong(Given):
     """Taken, and not answered."""
 
     type: Literal["pong"]

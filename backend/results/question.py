@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
+from backend.given import Given
 from streamjoin.plan.expression import Expression
 from streamjoin.results.question import LIMIT_MAX, Question
 from streamjoin.results.snapshot import is_id
@@ -55,11 +56,11 @@ Moment = Annotated[
     BeforeValidator(_moment, json_schema_input_type=int | str),
     Field(description="A snapshot id, such as 41.0, or a time: ISO 8601, or integer microseconds since 1970."),
 ]
-Names = Annotated[list[Annotated[str, Field(max_length=255)]], Field(min_length=1, max_length=1000)]
+Names = Annotated[list[Annotated[str, Field(max_length=255)]], Field(min_length=1, max_length=1000, fail_fast=True)]
 Condition = Annotated[str, Field(max_length=TEXT_MAX, description='Over result columns, such as "price > 100".')]
 
 
-class QueryIn(BaseModel):
+class QueryIn(Given):
     """A one-time question. Ranges include both ends.
 
     A result's time is the latest event time among its tuples; its key is what the join's main predicate compares on the
@@ -67,7 +68,6 @@ class QueryIn(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
         populate_by_name=True,
         json_schema_extra={"examples": [{"job": "matches", "from": "2026-01-31T12:00:00Z", "where": "price > 100"}]},
     )

@@ -26,11 +26,13 @@ def as_kind(model: type[Model], value: Mapping[str, Any], noun: str, kinds: Mapp
         noun: what a section of the kind is called, such as `a kafka stream`.
         kinds: the settings of all kinds, by name: says for whom a field is that this one does not take.
     Raises:
-        ValidationError: of fields that it does not take, or lacks, with a sentence for each; or of wrong values.
+        ValidationError: of the first field that it does not take, or of all that it lacks, with a sentence for each;
+            or of wrong values.
     """
     known = fields_at(model, [])
+    # One alone is told, and to find what was meant takes long for thousands.
     if extra := [name for name in value if name not in known]:
-        raise refusal(model, [((name,), _no_such_field(str(name), noun, known, kinds)) for name in extra])
+        raise refusal(model, [((extra[0],), _no_such_field(str(extra[0]), noun, known, kinds))])
     own = set().union(*(fields_at(kind, []) for kind in kinds.values()))
     needed = {field.alias or name: field for name, field in model.model_fields.items() if field.is_required()}
     if missing := [name for name in needed if name in own and name not in value]:
@@ -39,11 +41,11 @@ def as_kind(model: type[Model], value: Mapping[str, Any], noun: str, kinds: Mapp
     try:
         return model.model_validate(value)
     except ValidationError as wrong:
-        errors = [error for error in wrong.errors() if error["type"] == "extra_forbidden"]
-        if not errors:
+        place = next((error["loc"] for error in wrong.errors() if error["type"] == "extra_forbidden"), None)
+        if place is None:
             raise
         # Below its fields only its own model knows which others there are.
-        raise refusal(model, [(error["loc"], _hint(model, error["loc"])) for error in errors]) from None
+        raise refusal(model, [(place, _hint(model, place))]) from None
 
 
 def chosen(value: Mapping[str, Any], tag: str, kinds: Iterable[str]) -> str:

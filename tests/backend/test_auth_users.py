@@ -401,7 +401,7 @@ def test_a_password_that_is_none_is_refused_and_not_echoed(
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b"null", b'{"name": "x", "password": "y", "admin": true}', b'{"name": 1, "password": "y"}',
-     b'{"name": "\\ud800", "password": "y"}', b'{"name": "x", "password": "\\ud800"}', b"\xff\xfe", b'{"a":' * 20_000],
+     b'{"name": "\\ud800", "password": "y"}', b'{"name": "x", "password": "\\ud800"}', b"\xff\xfe", b"[" * 4000],
 )  # fmt: skip
 def test_a_login_that_is_none_is_a_named_mistake(still: tuple[TestClient, dict[str, str]], body: bytes) -> None:
     answer = still[0].post("/api/v1/sessions", content=body, headers={"Content-Type": "application/json"})
