@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -117,14 +117,23 @@ def forget(session: Session, at_us: int) -> None:
     session.execute(delete(Machine).where(Machine.seen_at_us < at_us - round(FORGET_S * 1e6)))
 
 
-def place(found: Collection[Room], folder: str | None, given: Iterable[str], driver_bytes: int) -> Room | None:
+def place(
+    found: Collection[Room],
+    folder: str | None,
+    given: Iterable[str],
+    driver_bytes: int,
+    silent: Mapping[str, float],
+) -> Room | None:
     """The machine with the most free memory, of those that have a data folder, or of all; None where there is none.
 
     Args:
         folder: where the job's state is; None for anywhere.
         given: names of machines, one for each launch that they were told of and that they may not have counted yet.
         driver_bytes: what such a launch will take.
+        silent: since when machines do not answer; they are asked only where no other one is able, and then in turn.
     """
     told = Counter(given)
     able = [room for room in found if folder is None or room.folder == folder]
-    return max(able, key=lambda room: room.free_bytes - told[room.name] * driver_bytes, default=None)
+    if answering := [room for room in able if room.name not in silent]:
+        return max(answering, key=lambda room: room.free_bytes - told[room.name] * driver_bytes)
+    return min(able, key=lambda room: silent[room.name], default=None)

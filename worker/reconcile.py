@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +40,7 @@ from worker.observed import observe
 from worker.queues import QUEUE, queue_of
 from worker.tasks import FORGET, LAUNCH, STOP
 from worker.thin import thin
+from worker.told import Told
 from worker.watch import Watch
 
 RESEND_S: Final = 10.0
@@ -52,8 +52,6 @@ STARTING_S: Final = 120.0
 PATIENCE: Final = 0.3
 """A lease that ran out is left alone for this part of its length: clocks jump, and laptops sleep."""
 THIN_EVERY_S: Final = 60.0
-COUNTED_S: Final = 60.0
-"""So long after a launch its driver may not have taken all its memory yet."""
 _log = logging.getLogger("streamjoin.reconciler")
 
 Send = Callable[[str, list[Any], str], None]
@@ -85,9 +83,12 @@ class Reconciler:
     _blind: dict[str, float] = field(default_factory=dict)
     _thinned_s: float | None = None
     _rooms: list[machines.Room] = field(default_factory=list)
-    _given: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=1000))
+    _told: Told = field(init=False)
     drivers: set[tuple[int, str]] = field(default_factory=set)
     due_s: float | None = None
+
+    def __post_init__(self) -> None:
+        self._told = Told(RESEND_S, lambda: self.steady_s())
 
     def once(self) -> dict[str, Deed]:
         """Look at every job, and take one step each; what was done, by job.
@@ -97,8 +98,9 @@ class Reconciler:
         """
         with self.catalog.read() as session:
             joined = select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)
-            rows = session.execute(joined.order_by(Job.observed_since_us)).all()
+            rows = [(job, lease) for job, lease in session.execute(joined.order_by(Job.observed_since_us))]
             self._rooms = machines.rooms(session, now_us())
+        self._told.look(rows, {room.name for room in self._rooms})
         done: dict[str, Deed] = {}
         self.drivers, self.due_s = set(), None
         # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
@@ -216,6 +218,9 @@ class Reconciler:
         if lease is not None and (moved := leases.moved_text(lease, job, to_store=to_store)) is not None:
             self._note(job, moved)
             return
+        if (silent := self._told.in_vain(job)) is not None:
+            _log.warning("the worker of %s did not launch job %s within %g s", silent, job.id, RESEND_S)
+            self._note(job, f"it waits for a worker: that of {silent} does not answer; look whether it reaches Redis")
         if not self._rooms:
             self._send(LAUNCH, [job.id, job.generation + 1], QUEUE)
             return
@@ -224,13 +229,13 @@ class Reconciler:
         if lease is not None and lease.incarnation is None and len({room.folder for room in rooms}) > 1:
             # A version that knew one folder only began it, on that machine.
             rooms = [room for room in rooms if room.name == lease.host]
-        given = [name for name, at_s in self._given if self.steady_s() - at_s < COUNTED_S]
-        room = machines.place(rooms, folder, given, self.settings.driver_memory_mib << 20)
+        driver_bytes = self.settings.driver_memory_mib << 20
+        room = machines.place(rooms, folder, self._told.counted(), driver_bytes, self._told.silent())
         if room is None:
             assert lease is not None
             self._note(job, f"it waits for the worker of {lease.host}, in whose data folder its state is")
         elif self._send(LAUNCH, [job.id, job.generation + 1], queue_of(room.name)):
-            self._given.append((room.name, self.steady_s()))
+            self._told.add(job, room.name)
 
     def _observe(self, session: Any, job: Job, after: str, why: str | None) -> None:
         observe(session, job.id, job.generation, after, now_us=self.clock_us(), reason=why)
