@@ -7,7 +7,6 @@ may be killed at any moment, and what one forgets the next look shows again.
 from __future__ import annotations
 
 import logging
-import shutil
 import signal
 import sys
 import threading
@@ -19,25 +18,25 @@ from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError as BrokerDownError
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
-from backend.catalog.events import record
 from backend.catalog.ids import now_us
-from backend.catalog.models import Event, Job, Lease
+from backend.catalog.models import Job, Lease
 from backend.jobs.inputs import inputs_of
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
-from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.errors import InputError
 from worker import leases, machines, processes, removal
 from worker.app import make_app, send
 from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
 from worker.observed import observe
 from worker.queues import QUEUE, queue_of
+from worker.removals import Removals
 from worker.tasks import FORGET, LAUNCH, STOP
 from worker.thin import thin
 from worker.told import Told
@@ -70,6 +69,7 @@ class Reconciler:
         steady_s: a clock that nobody sets.
         drivers: that the last look saw here, by number and start.
         due_s: so long after the last look a job that failed may be launched again; None where none waits for that.
+        removals: jobs that are being removed; a look passes over them.
     """
 
     settings: Settings
@@ -86,8 +86,10 @@ class Reconciler:
     _told: Told = field(init=False)
     drivers: set[tuple[int, str]] = field(default_factory=set)
     due_s: float | None = None
+    removals: Removals = field(init=False)
 
     def __post_init__(self) -> None:
+        self.removals = Removals(self._remove)
         self._told = Told(RESEND_S, lambda: self.steady_s())
 
     def once(self) -> dict[str, Deed]:
@@ -106,6 +108,8 @@ class Reconciler:
         # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
         turns = self.settings.starts_max - sum(self._is_starting(job, lease) for job, lease in rows)
         for job, lease in rows:
+            if job.id in self.removals:
+                continue
             try:
                 seen = self._look(job, lease)
                 action = decide(seen, self.clock_us(), self.settings.stop_grace_s)
@@ -211,7 +215,7 @@ class Reconciler:
                     if found is not None and found.observed == lifecycle.RUNNING:
                         found.failures = 0
             case Deed.REMOVE:
-                self._remove(job)
+                self.removals.ask(job.id)
 
     def _launch(self, job: Job, lease: Lease | None) -> None:
         to_store = self.settings.state is not None and not inputs_of(job).stay
@@ -259,28 +263,16 @@ class Reconciler:
             if free(session, lease, why):
                 _log.warning("job %s: generation %d: %s", job.id, lease.generation, why)
 
-    def _remove(self, job: Job) -> None:
-        folder = self.settings.job_folder(job.id)
-        for what, drop in (("results are", removal.drop_results), ("state is", removal.drop_state)):
-            try:
-                drop(self.settings, job)
-            except StreamJoinError as failure:
-                self._note(job, f"its {what} still to be removed: {failure}")
-                return
-        shutil.rmtree(folder, ignore_errors=True)
-        with self.catalog.begin() as session:
-            found = session.get(Job, job.id, with_for_update=True)
-            if found is not None:
-                # What people did to it stays, for as long as all such lines do.
-                session.execute(
-                    update(Event).where(Event.job_id == job.id, Event.actor_id.is_not(None)).values(job_id=None)
-                )
-                session.flush()
-                session.delete(found)
-                record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job.id})
-        for room in self._rooms:
-            if room.name != self.host:
-                self._send(FORGET, [job.id], queue_of(room.name))
+    def _remove(self, job_id: str) -> None:
+        """In a thread of its own."""
+        if not removal.remove(self.settings, self.catalog, job_id):
+            return
+        try:
+            for room in self._rooms:
+                if room.name != self.host:
+                    self.send(FORGET, [job_id], queue_of(room.name))
+        except BrokerDownError as failure:
+            _log.warning("other machines are not told that job %s is gone: %s", job_id, failure)
 
     def _note(self, job: Job, reason: str) -> None:
         if job.reason != reason:
