@@ -77,7 +77,7 @@ class Machines:
             SQLAlchemyError: the catalog does not answer.
         """
         said = Machine(name=self.name, folder=self.folder, seen_at_us=now_us(), free_bytes=free_bytes())
-        with self._closed_after(), self.catalog.begin() as session:
+        with self.closed_after(), self.catalog.begin() as session:
             if self._first is not None:
                 self._first(session)
             session.merge(said)
@@ -86,11 +86,12 @@ class Machines:
     def leave(self) -> None:
         """Take no more jobs. A catalog that does not answer finds out by itself."""
         self._left.set()
-        with suppress(SQLAlchemyError), self._closed_after(), self.catalog.begin() as session:
+        with suppress(SQLAlchemyError), self.closed_after(), self.catalog.begin() as session:
             session.execute(delete(Machine).where(Machine.name == self.name))
 
     @contextmanager
-    def _closed_after(self) -> Iterator[None]:
+    def closed_after(self) -> Iterator[None]:
+        """While this thread has the catalog open; it is closed at the end, and nothing forks before."""
         with self._open:
             try:
                 yield

@@ -18,6 +18,8 @@ from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMis
 
 REMOVE_S: Final = 5.0
 """So long a store may fail to remove a state before it counts as a failure."""
+REMOVED: Final = "job.removed"
+"""The kind of the event that says that a job is gone; its data has the id."""
 _log = logging.getLogger("streamjoin.reconciler")
 
 
@@ -48,7 +50,7 @@ def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
         session.execute(update(Event).where(Event.job_id == job_id, Event.actor_id.is_not(None)).values(job_id=None))
         session.flush()
         session.delete(found)
-        record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job_id})
+        record(session, REMOVED, f"job {job.name} and its results are gone", data={"job_id": job_id})
     return True
 
 
