@@ -7,11 +7,12 @@ import logging
 import shutil
 from typing import Final
 
-from sqlalchemy import update
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
 
 from backend.catalog.database import Catalog
 from backend.catalog.events import record
-from backend.catalog.models import Event, Job, results_name
+from backend.catalog.models import Event, Job, JobRevision, results_name
 from backend.settings import Settings
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
@@ -33,11 +34,13 @@ def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
     """
     with catalog.read() as session:
         job = session.get(Job, job_id)
-    if job is None:
-        return False  # somebody else was faster
-    for what, drop in (("results are", drop_results), ("state is", drop_state)):
+        if job is None:
+            return False  # somebody else was faster
+        former = _in_former_stores(session, job)
+    parts = [*(("results are", drop_results, one) for one in (job, *former)), ("state is", drop_state, job)]
+    for what, drop, one in parts:
         try:
-            drop(settings, job)
+            drop(settings, one)
         except StreamJoinError as failure:
             _note(catalog, job, f"its {what} still to be removed: {failure}")
             return False
@@ -52,6 +55,20 @@ def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
         session.delete(found)
         record(session, REMOVED, f"job {job.name} and its results are gone", data={"job_id": job_id})
     return True
+
+
+def _in_former_stores(session: Session, job: Job) -> list[Job]:
+    """The same job with each store that its results were kept in before it was changed, as far as that is known."""
+    specs = session.scalars(select(JobRevision.spec).where(JobRevision.job_id == job.id))
+    # SQLite's files go with the folder, and are known to no other machine.
+    kinds = {spec.store for spec in specs} - {None, "sqlite", job.spec.store}
+    return [
+        Job(
+            id=job.id, spec=job.spec.with_store(kind), streams=job.streams, relations=job.relations,
+            generation=job.generation, incarnation=job.incarnation,
+        )
+        for kind in sorted(filter(None, kinds))
+    ]  # fmt: skip
 
 
 def _note(catalog: Catalog, job: Job, reason: str) -> None:

@@ -7,20 +7,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
 
 from backend.catalog.database import Catalog
-from backend.catalog.models import Job
+from backend.catalog.models import Job, JobRevision
 from backend.settings import Settings
+from streamjoin.results.stores.spec import StoreSpec
+from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import StoreDownError
 from tests.servers.process import comes_true
 from worker import removal
 from worker.decide import Deed
 from worker.removals import AT_ONCE
 
-from .jobs import add_job, job_of
+from .jobs import SPEC, add_job, job_of
 from .test_machines import GB, add_machine
 from .test_reconcile import Desk
 
@@ -133,6 +136,41 @@ def test_a_reason_that_stays_is_written_once(desk: Desk, monkeypatch: pytest.Mon
     assert job_of(desk.catalog, job).reason == "its results are still to be removed: it does not answer"
     monkeypatch.setattr(desk.catalog, "begin", fails)
     assert not removal.remove(desk.settings, desk.catalog, job)
+
+
+def test_results_in_stores_that_the_job_had_before_go_too(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `results.store` was changed with `start_anew`; what others have there stays."""
+    given = {"cassandra_hosts": ("127.0.0.1",), "hbase_host": "127.0.0.1"}
+    desk.reconciler.settings = desk.settings.model_copy(update=given)
+    job = add_job(desk.catalog, wanted="deleted", spec=SPEC.with_store("hbase"), incarnation=1, generation=2)
+    with desk.catalog.begin() as session:
+        for version, kind in enumerate(("sqlite", "cassandra", "hbase")):
+            session.add(JobRevision(job_id=job, version=version, spec=SPEC.with_store(kind), streams={}))
+        session.add(JobRevision(job_id=job, version=9, spec=SPEC, streams={}))
+    monkeypatch.setattr(StoreSpec, "open", lambda spec: SqliteStore(tmp_path / f"{spec.kind}.db"))
+    for kind in ("cassandra", "hbase"):
+        store = SqliteStore(tmp_path / f"{kind}.db")
+        store.prepare()
+        for name in (job, f"{job}-1", "job_other"):
+            store.swap_head(name, None, b"head")
+        store.close()
+    drop = SqliteStore.drop
+    down = [tmp_path / "cassandra.db"]
+
+    def drops(self: SqliteStore, name: str) -> None:
+        if self.path in down:
+            raise StoreDownError("it does not answer")
+        drop(self, name)
+
+    monkeypatch.setattr(SqliteStore, "drop", drops)
+    desk.look()
+    assert job_of(desk.catalog, job).reason == "its results are still to be removed: it does not answer"
+    down.clear()
+    desk.look()
+    assert jobs_left(desk.catalog) == 0
+    assert [SqliteStore(tmp_path / f"{kind}.db").jobs() for kind in ("cassandra", "hbase")] == [["job_other"]] * 2
 
 
 def test_a_process_ends_whatever_is_being_removed() -> None:
