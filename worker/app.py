@@ -17,7 +17,7 @@ from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
 from streamjoin.errors import InputError
-from worker import leases
+from worker import leases, sweep
 from worker.machines import Machines
 from worker.queues import QUEUE, queue_of
 from worker.tasks import add_tasks
@@ -94,6 +94,7 @@ def main() -> None:
     adopt = partial(leases.adopt, folder=folder, has_state=lambda job, n: settings.checkpoint_folder(job, n).is_dir())
     machine = Machines(Catalog(settings.catalog), settings.machine, folder, adopt)
     machine.start()
+    sweep.start(settings, machine)
     try:
         make_app(settings).worker_main(
             ["worker", "--pool", "prefork", "--concurrency", str(CONCURRENCY), "--hostname", name, "--loglevel", "INFO",

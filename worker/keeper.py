@@ -57,6 +57,7 @@ class Keeper:
         self.die = die or partial(die_hard, settings.data, job_id, generation)
         self._renewed_s = time.monotonic()
         self._over = threading.Event()
+        self._giving_back = threading.Lock()
 
     def enter(self) -> Job:
         """Say which process this is, and hold the lease from now on; gives the job to run.
@@ -93,20 +94,21 @@ class Keeper:
         """
         while True:
             try:
-                with self.catalog.begin() as session:
-                    now = now_us()
-                    held = leases.end(session, self.job_id, self.generation)
-                    if held:
-                        observe(session, self.job_id, self.generation, after, now_us=now, reason=reason,
-                                own_fault=own_fault)  # fmt: skip
-                        job = session.get_one(Job, self.job_id)
-                        if at_end and job.wanted == lifecycle.RUNNING:
-                            job.wanted, job.wanted_since_us = lifecycle.STOPPED, now
-                break
+                with self._giving_back:
+                    with self.catalog.begin() as session:
+                        now = now_us()
+                        held = leases.end(session, self.job_id, self.generation)
+                        if held:
+                            observe(session, self.job_id, self.generation, after, now_us=now, reason=reason,
+                                    own_fault=own_fault)  # fmt: skip
+                            job = session.get_one(Job, self.job_id)
+                            if at_end and job.wanted == lifecycle.RUNNING:
+                                job.wanted, job.wanted_since_us = lifecycle.STOPPED, now
+                    self._over.set()
+                return
             except SQLAlchemyError as failure:
                 _log.warning("the lease will be given back later: %s", failure)
                 time.sleep(LOOK_S)
-        self._over.set()
 
     def _renew(self) -> None:
         every_s = self.settings.lease_s / 4
@@ -126,8 +128,9 @@ class Keeper:
                     with self.catalog.read() as session:
                         stop = leases.asked_to_stop(session, self.job_id, self.generation)
             except leases.LeaseLostError as lost:
-                if not self._over.is_set():
-                    self.die(str(lost))
+                with self._giving_back:  # it may be over because it was given back just now
+                    if not self._over.is_set():
+                        self.die(str(lost))
                 return
             except SQLAlchemyError as failure:
                 _log.warning("the lease could not be renewed, and will be tried again: %s", failure)

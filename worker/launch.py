@@ -134,6 +134,11 @@ def forget(settings: Settings, catalog: Catalog, job_id: str) -> None:
     with catalog.read() as session:
         if not JOB_ID.fullmatch(job_id) or session.get(Job, job_id) is not None:
             return
+    remove_folder(settings, job_id)
+
+
+def remove_folder(settings: Settings, job_id: str) -> None:
+    """Remove the folder of a job that is gone, once nothing of it runs here any more."""
     if not processes.kill_all(partial(processes.members, settings.data, job_id)):
         shutil.rmtree(settings.job_folder(job_id), ignore_errors=True)
 

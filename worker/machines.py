@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -77,7 +77,7 @@ class Machines:
             SQLAlchemyError: the catalog does not answer.
         """
         said = Machine(name=self.name, folder=self.folder, seen_at_us=now_us(), free_bytes=free_bytes())
-        with self._closed_after(), self.catalog.begin() as session:
+        with self.closed_after(), self.catalog.begin() as session:
             if self._first is not None:
                 self._first(session)
             session.merge(said)
@@ -86,11 +86,12 @@ class Machines:
     def leave(self) -> None:
         """Take no more jobs. A catalog that does not answer finds out by itself."""
         self._left.set()
-        with suppress(SQLAlchemyError), self._closed_after(), self.catalog.begin() as session:
+        with suppress(SQLAlchemyError), self.closed_after(), self.catalog.begin() as session:
             session.execute(delete(Machine).where(Machine.name == self.name))
 
     @contextmanager
-    def _closed_after(self) -> Iterator[None]:
+    def closed_after(self) -> Iterator[None]:
+        """While this thread has the catalog open; it is closed at the end, and nothing forks before."""
         with self._open:
             try:
                 yield
@@ -117,14 +118,23 @@ def forget(session: Session, at_us: int) -> None:
     session.execute(delete(Machine).where(Machine.seen_at_us < at_us - round(FORGET_S * 1e6)))
 
 
-def place(found: Collection[Room], folder: str | None, given: Iterable[str], driver_bytes: int) -> Room | None:
+def place(
+    found: Collection[Room],
+    folder: str | None,
+    given: Iterable[str],
+    driver_bytes: int,
+    silent: Mapping[str, float],
+) -> Room | None:
     """The machine with the most free memory, of those that have a data folder, or of all; None where there is none.
 
     Args:
         folder: where the job's state is; None for anywhere.
         given: names of machines, one for each launch that they were told of and that they may not have counted yet.
         driver_bytes: what such a launch will take.
+        silent: since when machines do not answer; they are asked only where no other one is able, and then in turn.
     """
     told = Counter(given)
     able = [room for room in found if folder is None or room.folder == folder]
-    return max(able, key=lambda room: room.free_bytes - told[room.name] * driver_bytes, default=None)
+    if answering := [room for room in able if room.name not in silent]:
+        return max(answering, key=lambda room: room.free_bytes - told[room.name] * driver_bytes)
+    return min(able, key=lambda room: silent[room.name], default=None)

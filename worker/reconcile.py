@@ -7,12 +7,10 @@ may be killed at any moment, and what one forgets the next look shows again.
 from __future__ import annotations
 
 import logging
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,27 +18,28 @@ from typing import Any, Final
 
 from celery import Celery
 from kombu.exceptions import OperationalError as BrokerDownError
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.catalog import lifecycle
 from backend.catalog.database import Catalog
-from backend.catalog.events import record
 from backend.catalog.ids import now_us
-from backend.catalog.models import Event, Job, Lease
+from backend.catalog.models import Job, Lease
 from backend.jobs.inputs import inputs_of
 from backend.logs import set_up_logs
 from backend.private import keep_private
 from backend.settings import Settings, read_settings
-from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.errors import InputError
 from worker import leases, machines, processes, removal
 from worker.app import make_app, send
 from worker.decide import Action, Deed, JobSeen, LeaseSeen, Process, decide, pause_s
 from worker.launch import free
 from worker.observed import observe
 from worker.queues import QUEUE, queue_of
+from worker.removals import Removals
 from worker.tasks import FORGET, LAUNCH, STOP
 from worker.thin import thin
+from worker.told import Told
 from worker.watch import Watch
 
 RESEND_S: Final = 10.0
@@ -52,8 +51,6 @@ STARTING_S: Final = 120.0
 PATIENCE: Final = 0.3
 """A lease that ran out is left alone for this part of its length: clocks jump, and laptops sleep."""
 THIN_EVERY_S: Final = 60.0
-COUNTED_S: Final = 60.0
-"""So long after a launch its driver may not have taken all its memory yet."""
 _log = logging.getLogger("streamjoin.reconciler")
 
 Send = Callable[[str, list[Any], str], None]
@@ -72,6 +69,7 @@ class Reconciler:
         steady_s: a clock that nobody sets.
         drivers: that the last look saw here, by number and start.
         due_s: so long after the last look a job that failed may be launched again; None where none waits for that.
+        removals: jobs that are being removed; a look passes over them.
     """
 
     settings: Settings
@@ -85,9 +83,14 @@ class Reconciler:
     _blind: dict[str, float] = field(default_factory=dict)
     _thinned_s: float | None = None
     _rooms: list[machines.Room] = field(default_factory=list)
-    _given: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=1000))
+    _told: Told = field(init=False)
     drivers: set[tuple[int, str]] = field(default_factory=set)
     due_s: float | None = None
+    removals: Removals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.removals = Removals(self._remove)
+        self._told = Told(RESEND_S, lambda: self.steady_s())
 
     def once(self) -> dict[str, Deed]:
         """Look at every job, and take one step each; what was done, by job.
@@ -97,13 +100,16 @@ class Reconciler:
         """
         with self.catalog.read() as session:
             joined = select(Job, Lease).outerjoin(Lease, Lease.job_id == Job.id)
-            rows = session.execute(joined.order_by(Job.observed_since_us)).all()
+            rows = [(job, lease) for job, lease in session.execute(joined.order_by(Job.observed_since_us))]
             self._rooms = machines.rooms(session, now_us())
+        self._told.look(rows, {room.name for room in self._rooms})
         done: dict[str, Deed] = {}
         self.drivers, self.due_s = set(), None
         # Each start takes a core for a while. If all jobs start at once, Spark gives up waiting for its own workers.
         turns = self.settings.starts_max - sum(self._is_starting(job, lease) for job, lease in rows)
         for job, lease in rows:
+            if job.id in self.removals:
+                continue
             try:
                 seen = self._look(job, lease)
                 action = decide(seen, self.clock_us(), self.settings.stop_grace_s)
@@ -209,13 +215,16 @@ class Reconciler:
                     if found is not None and found.observed == lifecycle.RUNNING:
                         found.failures = 0
             case Deed.REMOVE:
-                self._remove(job)
+                self.removals.ask(job.id)
 
     def _launch(self, job: Job, lease: Lease | None) -> None:
         to_store = self.settings.state is not None and not inputs_of(job).stay
         if lease is not None and (moved := leases.moved_text(lease, job, to_store=to_store)) is not None:
             self._note(job, moved)
             return
+        if (silent := self._told.in_vain(job)) is not None:
+            _log.warning("the worker of %s did not launch job %s within %g s", silent, job.id, RESEND_S)
+            self._note(job, f"it waits for a worker: that of {silent} does not answer; look whether it reaches Redis")
         if not self._rooms:
             self._send(LAUNCH, [job.id, job.generation + 1], QUEUE)
             return
@@ -224,13 +233,13 @@ class Reconciler:
         if lease is not None and lease.incarnation is None and len({room.folder for room in rooms}) > 1:
             # A version that knew one folder only began it, on that machine.
             rooms = [room for room in rooms if room.name == lease.host]
-        given = [name for name, at_s in self._given if self.steady_s() - at_s < COUNTED_S]
-        room = machines.place(rooms, folder, given, self.settings.driver_memory_mib << 20)
+        driver_bytes = self.settings.driver_memory_mib << 20
+        room = machines.place(rooms, folder, self._told.counted(), driver_bytes, self._told.silent())
         if room is None:
             assert lease is not None
             self._note(job, f"it waits for the worker of {lease.host}, in whose data folder its state is")
         elif self._send(LAUNCH, [job.id, job.generation + 1], queue_of(room.name)):
-            self._given.append((room.name, self.steady_s()))
+            self._told.add(job, room.name)
 
     def _observe(self, session: Any, job: Job, after: str, why: str | None) -> None:
         observe(session, job.id, job.generation, after, now_us=self.clock_us(), reason=why)
@@ -254,28 +263,16 @@ class Reconciler:
             if free(session, lease, why):
                 _log.warning("job %s: generation %d: %s", job.id, lease.generation, why)
 
-    def _remove(self, job: Job) -> None:
-        folder = self.settings.job_folder(job.id)
-        for what, drop in (("results are", removal.drop_results), ("state is", removal.drop_state)):
-            try:
-                drop(self.settings, job)
-            except StreamJoinError as failure:
-                self._note(job, f"its {what} still to be removed: {failure}")
-                return
-        shutil.rmtree(folder, ignore_errors=True)
-        with self.catalog.begin() as session:
-            found = session.get(Job, job.id, with_for_update=True)
-            if found is not None:
-                # What people did to it stays, for as long as all such lines do.
-                session.execute(
-                    update(Event).where(Event.job_id == job.id, Event.actor_id.is_not(None)).values(job_id=None)
-                )
-                session.flush()
-                session.delete(found)
-                record(session, "job.removed", f"job {job.name} and its results are gone", data={"job_id": job.id})
-        for room in self._rooms:
-            if room.name != self.host:
-                self._send(FORGET, [job.id], queue_of(room.name))
+    def _remove(self, job_id: str) -> None:
+        """In a thread of its own."""
+        if not removal.remove(self.settings, self.catalog, job_id):
+            return
+        try:
+            for room in self._rooms:
+                if room.name != self.host:
+                    self.send(FORGET, [job_id], queue_of(room.name))
+        except BrokerDownError as failure:
+            _log.warning("other machines are not told that job %s is gone: %s", job_id, failure)
 
     def _note(self, job: Job, reason: str) -> None:
         if job.reason != reason:

@@ -1,19 +1,80 @@
-"""What goes with a job that is removed, and is not in its folder: its results, and a state in a store."""
+"""Removing a job with all it has: its results, a state in a store, its folder, and at last its rows."""
 
 from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 from typing import Final
 
-from backend.catalog.models import Job, results_name
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from backend.catalog.database import Catalog
+from backend.catalog.events import record
+from backend.catalog.models import Event, Job, JobRevision, results_name
 from backend.settings import Settings
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreMissingError
 
 REMOVE_S: Final = 5.0
 """So long a store may fail to remove a state before it counts as a failure."""
+REMOVED: Final = "job.removed"
+"""The kind of the event that says that a job is gone; its data has the id."""
 _log = logging.getLogger("streamjoin.reconciler")
+
+
+def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
+    """Remove a job that is to be deleted and that nobody runs; tell whether it went by this.
+
+    If its results or its state cannot be removed now, it stays, and its reason says why.
+
+    Raises:
+        SQLAlchemyError: the catalog does not answer.
+    """
+    with catalog.read() as session:
+        job = session.get(Job, job_id)
+        if job is None:
+            return False  # somebody else was faster
+        former = _in_former_stores(session, job)
+    parts = [*(("results are", drop_results, one) for one in (job, *former)), ("state is", drop_state, job)]
+    for what, drop, one in parts:
+        try:
+            drop(settings, one)
+        except StreamJoinError as failure:
+            _note(catalog, job, f"its {what} still to be removed: {failure}")
+            return False
+    shutil.rmtree(settings.job_folder(job_id), ignore_errors=True)
+    with catalog.begin() as session:
+        found = session.get(Job, job_id, with_for_update=True)
+        if found is None:
+            return False
+        # What people did to it stays, for as long as all such lines do.
+        session.execute(update(Event).where(Event.job_id == job_id, Event.actor_id.is_not(None)).values(job_id=None))
+        session.flush()
+        session.delete(found)
+        record(session, REMOVED, f"job {job.name} and its results are gone", data={"job_id": job_id})
+    return True
+
+
+def _in_former_stores(session: Session, job: Job) -> list[Job]:
+    """The same job with each store that its results were kept in before it was changed, as far as that is known."""
+    specs = session.scalars(select(JobRevision.spec).where(JobRevision.job_id == job.id))
+    # SQLite's files go with the folder, and are known to no other machine.
+    kinds = {spec.store for spec in specs} - {None, "sqlite", job.spec.store}
+    return [
+        Job(
+            id=job.id, spec=job.spec.with_store(kind), streams=job.streams, relations=job.relations,
+            generation=job.generation, incarnation=job.incarnation,
+        )
+        for kind in sorted(filter(None, kinds))
+    ]  # fmt: skip
+
+
+def _note(catalog: Catalog, job: Job, reason: str) -> None:
+    if job.reason != reason:
+        with catalog.begin() as session:
+            session.execute(update(Job).where(Job.id == job.id).values(reason=reason))
 
 
 def drop_results(settings: Settings, job: Job) -> None:

@@ -6,11 +6,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.catalog.database import Catalog
@@ -91,6 +93,63 @@ def test_it_ends_when_the_lease_is_anothers(driver: Driver) -> None:
     driver.keeper.leave("stopped", "too late")
     assert job_of(driver.catalog, driver.job).observed == "starting"
     assert driver.lease().generation == 2 and not driver.lease().ended
+
+
+def test_a_look_while_it_gives_its_lease_back_does_not_take_it_for_lost(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stopped well, and would end with an error."""
+    looked = threading.Event()
+
+    def seen(look: Callable[..., bool]) -> Callable[..., bool]:
+        def looks(*given: Any, **named: Any) -> bool:
+            try:
+                return look(*given, **named)
+            except LeaseLostError:
+                looked.set()
+                raise
+
+        return looks
+
+    begin = driver.catalog.begin
+
+    @contextmanager
+    def begin_slowly() -> Iterator[Session]:
+        with begin() as session:
+            yield session
+        if threading.current_thread() is threading.main_thread():
+            assert looked.wait(30)  # the lease is over, and it does not know yet that it was itself
+            time.sleep(0.5)
+
+    driver.keeper.enter()
+    for name in ("renew", "asked_to_stop"):
+        monkeypatch.setattr(leases, name, seen(getattr(leases, name)))
+    with monkeypatch.context() as slowly:
+        slowly.setattr(driver.catalog, "begin", begin_slowly)
+        driver.keeper.leave("stopped", None)
+    assert driver.lease().ended
+    assert not comes_true(lambda: bool(driver.died), 0.5)
+
+
+def test_a_lease_that_another_has_ends_it_also_while_it_cannot_give_it_back(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.keeper.enter()
+    begin = driver.catalog.begin
+
+    def fails() -> Any:
+        raise SQLAlchemyError("it does not answer")
+
+    with monkeypatch.context() as down:
+        down.setattr(driver.catalog, "begin", fails)
+        leaver = threading.Thread(target=driver.keeper.leave, args=("stopped", None))
+        leaver.start()
+        with begin() as session:
+            leases.end(session, driver.job, 1)
+        assert comes_true(lambda: bool(driver.died), 30)
+        assert "is over" in driver.died[0][1] and leaver.is_alive()
+    leaver.join(30)
+    assert not leaver.is_alive()
 
 
 @pytest.mark.parametrize("commit_s", [0.0, 2.0])

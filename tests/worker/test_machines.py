@@ -65,11 +65,11 @@ def queues(desk: Desk) -> list[str]:
 
 def test_the_machine_with_the_most_room_is_taken_until_it_was_told_of_enough() -> None:
     rooms = [Room("a", "A", 8 * GB), Room("b", "B", 6 * GB), Room("c", "A", 1 * GB)]
-    assert place(rooms, None, [], GB) == rooms[0]
-    assert place(rooms, None, ["a", "a", "a"], GB) == rooms[1]
-    assert place(rooms, "B", [], GB) == rooms[1]
-    assert place(rooms, "A", ["a"] * 8, GB) == rooms[2]
-    assert place(rooms, "C", [], GB) is None
+    assert place(rooms, None, [], GB, {}) == rooms[0]
+    assert place(rooms, None, ["a", "a", "a"], GB, {}) == rooms[1]
+    assert place(rooms, "B", [], GB, {}) == rooms[1]
+    assert place(rooms, "A", ["a"] * 8, GB, {}) == rooms[2]
+    assert place(rooms, "C", [], GB, {}) is None
 
 
 def test_jobs_are_spread(desk: Desk) -> None:

@@ -53,9 +53,12 @@ class Desk:
             raise OperationalError("refused")
         self.sent.append((task, arguments, queue))
 
-    def look(self, after_s: float = 0.0) -> dict[str, Deed]:
+    def look(self, after_s: float = 0.0, *, wait: bool = True) -> dict[str, Deed]:
+        """Look, and wait until what is removed is gone or stays."""
         self.now_us += round(after_s * S)
-        return self.reconciler.once()
+        done = self.reconciler.once()
+        assert not wait or comes_true(lambda: not len(self.reconciler.removals), 60)
+        return done
 
     def take(self, job: str, generation: int = 1, pid: int | None = None, since: str | None = None) -> None:
         """As a worker on this machine."""

@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from backend.catalog.database import Catalog
+from backend.catalog.events import record
 from backend.settings import Settings
 from tests.servers.maven import ServerUnavailable
 from tests.servers.process import comes_true
@@ -204,6 +205,15 @@ def test_a_driver_that_was_frozen_past_its_lease_is_killed_and_replaced(platform
     platform.wait_observed(job, "running", generation=2, within_s=120)
     assert processes.started(driver) is None
     assert generations(platform, job) == ["2"]
+
+
+def test_a_worker_that_starts_sweeps_what_a_removed_job_left(platform: Workers) -> None:
+    folder = platform.settings.job_folder("job_01jd3xv4e2q8r5t9w1y7z0abcd")
+    folder.mkdir(parents=True)
+    with platform.catalog.begin() as session:
+        record(session, "job.removed", "", data={"job_id": folder.name})
+    platform.worker()
+    assert comes_true(lambda: not folder.exists(), 30)
 
 
 def test_a_message_that_is_no_json_is_refused_and_the_worker_goes_on(platform: Workers) -> None:

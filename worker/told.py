@@ -1,0 +1,81 @@
+"""Launches that machines were told of: what they may not have counted yet, and who was told in vain."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from backend.catalog.models import Job, Lease
+
+COUNTED_S: Final = 60.0
+"""So long after a launch its driver may not have taken all its memory yet."""
+LEFT_OUT_S: Final = 300.0
+"""So long a machine that was told in vain is left out, unless a launch succeeds there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    generation: int
+    wanted_since_us: int
+    machine: str
+    at_s: float
+
+
+class Told:
+    """What one reconciler remembers of its launches; all of it may be forgotten.
+
+    Args:
+        void_s: so long after it was sent nobody takes a message any more.
+        steady_s: a clock that nobody sets.
+    """
+
+    def __init__(self, void_s: float, steady_s: Callable[[], float]) -> None:
+        self._void_s = void_s
+        self._steady_s = steady_s
+        self._counted: deque[tuple[str, float]] = deque(maxlen=1000)
+        self._waiting: dict[str, _Launch] = {}
+        self._launched: dict[str, int] = {}
+        self._silent: dict[str, float] = {}
+
+    def add(self, job: Job, machine: str) -> None:
+        """A machine was told to launch a job's next generation."""
+        now_s = self._steady_s()
+        self._counted.append((machine, now_s))
+        self._waiting[job.id] = _Launch(job.generation + 1, job.wanted_since_us, machine, now_s)
+
+    def look(self, rows: Collection[tuple[Job, Lease | None]], machines: Collection[str]) -> None:
+        """Whoever took a lease since the last look answers; what is not there any more is forgotten."""
+        for job, lease in rows:
+            if lease is not None and self._launched.get(job.id) != lease.generation:
+                self._launched[job.id] = lease.generation
+                self._silent.pop(lease.host, None)
+        there = {job.id for job, _ in rows}
+        for memory in (self._waiting, self._launched):
+            for job_id in memory.keys() - there:
+                del memory[job_id]
+        old_s = self._steady_s() - LEFT_OUT_S
+        self._silent = {name: at_s for name, at_s in self._silent.items() if name in machines and at_s > old_s}
+
+    def in_vain(self, job: Job) -> str | None:
+        """The machine that was told to launch what is still to be launched, and did not while it could.
+
+        A job that people stopped and started meanwhile tells nothing: whoever looked at it then had nothing to launch.
+        """
+        told = self._waiting.get(job.id)
+        if told is None or self._steady_s() - told.at_s < self._void_s:
+            return None
+        del self._waiting[job.id]
+        if (told.generation, told.wanted_since_us) != (job.generation + 1, job.wanted_since_us):
+            return None
+        self._silent[told.machine] = self._steady_s()
+        return told.machine
+
+    def counted(self) -> list[str]:
+        """The machines that were told of launches lately, once for each."""
+        return [name for name, at_s in self._counted if self._steady_s() - at_s < COUNTED_S]
+
+    def silent(self) -> dict[str, float]:
+        """The machines that were told in vain, and when that was found last."""
+        return self._silent
