@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from functools import lru_cache
+from threading import Lock
+from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request, Response
@@ -23,6 +25,9 @@ from backend.uploads.names import NAME_BYTES_MAX, PREFIX, check_name, folder_of
 from backend.uploads.readers import Readers, hold
 
 router = APIRouter(prefix="/api/v1/uploads", tags=["uploads"])
+
+_MAKING: Final = Lock()
+"""Making a file takes a processor and memory: one at a time, however many ask."""
 
 
 class UploadOut(BaseModel):
@@ -96,21 +101,38 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
     Raises:
         Problem: all uploads together, or those of this actor, would take more space than they may, or be too many.
     """
-    if store.find(folder_of(context.settings), name) is not None:
-        return
-    draft = _begun(context, actor, name)
-    try:
-        draft.write(made())
-        is_new = draft.keep()
-    finally:
-        draft.end()
+    with _MAKING:
+        if store.find(folder_of(context.settings), name) is not None:
+            return
+        draft = _begun(context, actor, name)
+        try:
+            draft.write(made())
+            is_new = draft.keep()
+        finally:
+            draft.end()
     _added(context, name, actor.id, is_new)
 
 
-def is_as_made(context: Context, name: str, made: Callable[[], bytes]) -> bool:
-    """Whether a file is there, and has what the platform would make, and not what somebody sent under its name."""
+def is_as_made(context: Context, actor: Actor, name: str, made: Callable[[], bytes]) -> bool:
+    """Whether a file is there, and has what the platform would make, and not what somebody sent under its name.
+
+    Raises:
+        Problem: it is there, and is not the actor's to remove.
+    Cost: the file is made once in the life of this process.
+    """
     folder = folder_of(context.settings)
-    return store.find(folder, name) is not None and store.has(folder, name, made())
+    upload = store.find(folder, name)
+    if upload is None:
+        return False
+    may_change(actor, upload.owner_id)
+    with _MAKING:
+        content = _content(made)
+    return store.has(folder, name, content)
+
+
+@lru_cache(maxsize=8)
+def _content(made: Callable[[], bytes]) -> store.Content:
+    return store.content_of(made())
 
 
 @router.delete("/{name}", status_code=204)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -41,6 +42,19 @@ class Upload:
     bytes: int
     at_us: int
     owner_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file has in it, without it."""
+
+    bytes: int
+    sha256: str
+
+
+def content_of(written: bytes) -> Content:
+    """What a file with these bytes has in it."""
+    return Content(len(written), sha256(written).hexdigest())
 
 
 class Draft:
@@ -180,10 +194,16 @@ def find(folder: Path, name: str) -> Upload | None:
     return Upload(name, seen.st_size, seen.st_mtime_ns // 1000, owner_id)
 
 
-def has(folder: Path, name: str, content: bytes) -> bool:
-    """Whether there is an upload with this content, and no other."""
+def has(folder: Path, name: str, content: Content) -> bool:
+    """Whether there is an upload with this content, and no other.
+
+    Cost: reads it, piece by piece, where it has as many bytes.
+    """
     try:
-        return (folder / name).read_bytes() == content
+        with open(folder / name, "rb") as file:
+            if os.fstat(file.fileno()).st_size != content.bytes:
+                return False
+            return file_digest(file, "sha256").hexdigest() == content.sha256
     except FileNotFoundError:  # it may be removed at any moment
         return False
 

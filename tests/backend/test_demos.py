@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
+from time import sleep
 from typing import Any
 
 import duckdb
@@ -200,6 +203,63 @@ def test_attack_a_file_of_ones_own_under_the_name_of_a_demos_stays(api: TestClie
     assert api.delete("/api/v1/demos/bidders").status_code == 204
     assert uploads(api) == ["demo-bidders.parquet"]
     assert api.delete("/api/v1/uploads/demo-bidders.parquet").status_code == 204
+
+
+class Making:
+    """Bytes of a demo's file, which are made as often, and as many at once, as it says."""
+
+    def __init__(self) -> None:
+        self.times = self.at_once = self.most_at_once = 0
+        self._lock = Lock()
+
+    def __call__(self) -> bytes:
+        with self._lock:
+            self.times += 1
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        sleep(0.05)
+        with self._lock:
+            self.at_once -= 1
+        return b"made"
+
+
+@pytest.fixture
+def making(monkeypatch: pytest.MonkeyPatch) -> Making:
+    made = Making()
+    monkeypatch.setitem(DEMOS, "bidders", replace(DEMOS["bidders"], files={"demo-bidders.parquet": made}))
+    return made
+
+
+def test_attack_removing_a_demo_again_and_again_makes_its_file_once(api: TestClient, making: Making) -> None:
+    def remove(_: int) -> int:
+        return api.delete("/api/v1/demos/bidders").status_code
+
+    sent = {"url": "/api/v1/uploads", "params": {"name": "demo-bidders.parquet"}}
+    for content in (b"x", b"mine", b"made"):  # of another size, of the same, and the same
+        assert api.post(**sent, content=content).status_code == 201
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(remove, range(8))) == {204}
+        assert uploads(api) == ([] if content == b"made" else ["demo-bidders.parquet"])
+        api.delete("/api/v1/uploads/demo-bidders.parquet")
+    assert making.times == 1
+
+
+def test_attack_starting_a_demo_many_times_at_once_makes_one_file_at_a_time(api: TestClient, making: Making) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(api.post, ["/api/v1/demos/bidders"] * 8))
+    assert uploads(api) == ["demo-bidders.parquet"]
+    assert (making.times, making.most_at_once) == (1, 1)
+
+
+def test_attack_whose_file_it_is_is_asked_before_it_is_made(app: FastAPI, api: TestClient, making: Making) -> None:
+    context_of(app).settings.auth = "on"
+    one, other = (add_person(context_of(app), name, "operator").headers for name in ("one", "other"))
+    sent = api.post("/api/v1/uploads", params={"name": "demo-bidders.parquet"}, content=b"made", headers=one)
+    assert sent.status_code == 201
+    assert api.delete("/api/v1/demos/bidders", headers=other).status_code == 204
+    assert making.times == 0
+    api.headers.update(one)
+    assert uploads(api) == ["demo-bidders.parquet"]
 
 
 def test_what_was_changed_or_is_anothers_stays(settings: Settings, empty_catalog: Path) -> None:
