@@ -105,7 +105,7 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "too_many_answers_of_yours": Subcode("the actor is being given as many answers as one may be", ALWAYS),
     "too_many_at_once": Subcode("`limit` requests of the actor are being worked on", ALWAYS),
     "too_many_jobs": Subcode("there are as many jobs as may be, `of` one user or of all: `limit`", ALWAYS),
-    "too_many_keys": Subcode("the user has as many keys as may be"),
+    "too_many_keys": Subcode("the user has as many keys as may be, or as many with those that ended"),
     "too_many_logins": Subcode("too many attempts to log in", ALWAYS),
     "too_much_held": Subcode("the groups of open answers hold as much memory as they may", ALWAYS),
     "too_many_looks": Subcode("the actor looks at as many files and databases as may be; `limit` at once", ALWAYS),

@@ -1,4 +1,4 @@
-"""What is kept of the past: reports in ever longer spans, and events for as long as admins say."""
+"""What is kept of the past: reports in ever longer spans, and events and ended keys for as long as admins say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlalchemy import delete, or_, select
 
+from backend.auth.keys import forget_ended
 from backend.catalog.database import Catalog
 from backend.catalog.models import Event, Report
 from worker.reports import merged
@@ -20,7 +21,7 @@ _ROWS_AT_ONCE = 2_000
 
 
 def thin(catalog: Catalog, now_us: int, events_days: float, audit_days: float) -> None:
-    """Merge reports that are older, and remove what is too old.
+    """Merge reports that are older, and remove what is too old, also API keys that ended.
 
     Args:
         events_days, audit_days: as in the settings.
@@ -31,6 +32,7 @@ def thin(catalog: Catalog, now_us: int, events_days: float, audit_days: float) -
         session.execute(delete(Report).where(Report.at_us < now_us - REPORTS_S * 1_000_000))
         session.execute(delete(Event).where(Event.at_us < now_us - round(events_days * DAY_US), ~is_audit))
         session.execute(delete(Event).where(Event.at_us < now_us - round(audit_days * DAY_US), is_audit))
+        forget_ended(session, now_us - round(audit_days * DAY_US))  # as long as the record may name them
     for age_s, span_s in SPANS:
         while _merge(catalog, now_us - age_s * 1_000_000, span_s):
             pass

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.api.users import Role
-from backend.auth.actor import Viewer, unauthenticated
-from backend.auth.keys import make_key, revoke
+from backend.auth.actor import Actor, Viewer, unauthenticated
+from backend.auth.keys import ended_at_us, make_key, revoke
 from backend.auth.sessions import COOKIE
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
@@ -23,6 +23,8 @@ from backend.problems import Place, Problem
 
 router = APIRouter(prefix="/api/v1/api-keys", tags=["api-keys"])
 KEYS_MAX = 100
+ROWS_MAX = 2_000
+"""Keys of one user that are kept, with those that ended."""
 DAY_US = 86_400_000_000
 
 
@@ -118,10 +120,7 @@ def create_api_key(context: InContext, actor: Viewer, request: Request, body: Ke
         if session.scalar(select(User.id).where(User.id == actor.id).with_for_update()) is None:
             raise Problem("conflict.user_removed", "you were removed meanwhile; ask an admin")
         _cap(session, row)
-        holds = or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us())
-        live = select(func.count()).where(ApiKey.user_id == actor.id, ApiKey.revoked_at_us.is_(None), holds)
-        if session.scalars(live).one() >= KEYS_MAX:
-            raise Problem("conflict.too_many_keys", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
+        _check_room(session, actor, context.settings.audit_days)
         session.add(row)
         record(session, "api_key.created", f"{actor.name} made the key {row.start}... as {row.role}", actor_id=actor.id,
                data={"key_id": row.id})  # fmt: skip
@@ -146,6 +145,24 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
             more = f", and {len(ended) - 1} that it made" if len(ended) > 1 else ""
             record(session, "api_key.revoked", f"{actor.name} revoked the key {row.start}...{more}", actor_id=actor.id,
                    data={"key_id": row.id, "keys": len(ended)})  # fmt: skip
+
+
+def _check_room(session: Session, actor: Actor, kept_days: float) -> None:
+    """Refuse one key more than a user may have, ended ones with the others: they are kept for `kept_days`."""
+    own = ApiKey.user_id == actor.id
+    holds = or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us())
+    live = select(func.count()).where(own, ApiKey.revoked_at_us.is_(None), holds)
+    if session.scalars(live).one() >= KEYS_MAX:
+        raise Problem("conflict.too_many_keys", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
+    # A key that leaked must not take away all room from whoever logs in.
+    limit = ROWS_MAX if actor.key_id is None else ROWS_MAX // 2
+    kept, first_us = session.execute(select(func.count(), func.min(ended_at_us())).where(own)).one()
+    if kept >= limit and first_us is not None:
+        raise Problem(
+            "conflict.too_many_keys",
+            f"you have {limit:,} keys with those that ended, which is the limit; the first of these is forgotten at "
+            f"{iso(first_us + round(kept_days * DAY_US))}; until then use a key that you have, and for longer",
+        )
 
 
 def _cap(session: Session, row: ApiKey) -> None:
