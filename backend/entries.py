@@ -11,7 +11,8 @@ from typing import Any
 from backend.problems import Place, Problem
 from streamjoin.errors import InputError, RunError
 
-SPEC_BYTES_MAX = 256 << 10
+SPEC_BYTES_MAX = 32 << 10
+"""Of an entry as JSON; lists show two hundred in one answer."""
 NAME_MAX = 63
 """Letters of a name that queries have for a stream or relation."""
 _NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_MAX - 1}}}")
@@ -28,16 +29,27 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_size(spec: Mapping[str, Any]) -> None:
+def check_size(spec: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) -> None:
     """An entry is a short text.
 
+    Args:
+        earlier: what it was; one of an earlier version that is longer may stay so, but not grow.
     Raises:
         Problem: it is a long one.
     """
-    if len(json.dumps(spec)) > SPEC_BYTES_MAX:
-        raise Problem(
-            "too_large.spec_too_large", "the spec is larger than 256 KiB; an entry of a join file is a short text"
-        )
+    size = _bytes_of(spec)
+    if size <= SPEC_BYTES_MAX or (earlier is not None and size <= _bytes_of(earlier)):
+        return
+    detail = (
+        f"the spec has {size:,} bytes, and the limit is {SPEC_BYTES_MAX:,}; name only those columns in its schema that "
+        "are needed, or give them shorter names"
+    )
+    raise Problem("too_large.spec_too_large", detail, params={"limit": SPEC_BYTES_MAX},
+                  errors=[Place(pointer="/spec", detail=detail)])  # fmt: skip
+
+
+def _bytes_of(spec: Mapping[str, Any]) -> int:
+    return len(json.dumps(spec, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
 @contextmanager

@@ -97,7 +97,7 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "secrets_too_large": Subcode("secrets have more bytes than they may"),
     "space_share_used_up": Subcode("what one user sent takes all of the `limit` bytes that it may", ALWAYS),
     "space_used_up": Subcode("what people sent takes all of the `limit` bytes that it may", ALWAYS),
-    "spec_too_large": Subcode("a spec has more bytes than it may"),
+    "spec_too_large": Subcode("a spec has more than `limit` bytes"),
     "starts_anew": Subcode("the change needs `start_anew`"),
     "store_away": Subcode("the store of the results does not answer"),
     "texts_too_large": Subcode("all texts of a job together have more than `limit` bytes", ALWAYS),

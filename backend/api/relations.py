@@ -22,7 +22,7 @@ from backend.idempotency import done_once
 from backend.relations.entry import one_relation
 from backend.relations.sample import look_at
 from backend.relations.secrets import check_secrets, with_secrets
-from backend.uploads.names import called_by_names, resolved
+from backend.uploads.names import called_by_names, check_wildcards, resolved
 from streamjoin.sources.registry import relation_kinds
 from streamjoin.spec.schema import fields_of_all, schema_of_relation
 
@@ -137,8 +137,8 @@ def change_relation(
 ) -> RelationOut:
     """Change a relation. Jobs that are there keep the entry they were made with until they are changed themselves."""
 
-    def checked(_: Relation) -> dict[str, Any] | None:
-        return None if body.spec is None else _checked(context, body.spec)
+    def checked(relation: Relation) -> dict[str, Any] | None:
+        return None if body.spec is None else _checked(context, body.spec, relation.spec)
 
     return _shape(RELATIONS.change(context, actor, id, if_match, response, checked, body.secrets))
 
@@ -157,10 +157,11 @@ def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampl
     return _sample(context, actor, relation.spec, opened(context.settings, relation))
 
 
-def _checked(context: Context, spec: dict[str, Any]) -> dict[str, Any]:
-    """The entry as it is kept, or a problem that points into `spec`."""
-    check_size(spec)
+def _checked(context: Context, spec: dict[str, Any], earlier: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The entry as it is kept, which may have been another, or a problem that points into `spec`."""
+    check_size(spec, earlier)
     with pointing_into_spec():
+        check_wildcards(spec.get("path"))
         one_relation(spec)
     check_place(context.settings, spec)
     return spec

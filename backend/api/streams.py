@@ -37,7 +37,7 @@ from backend.streams.pushed import PUSH, is_push
 from backend.streams.sample import look_at
 from backend.streams.times import TimeColumn
 from backend.streams.widened import Widened
-from backend.uploads.names import called_by_names, resolved
+from backend.uploads.names import called_by_names, check_wildcards, resolved
 from streamjoin.plan.schema import ARRIVAL
 from streamjoin.sources.credentials import split
 from streamjoin.sources.registry import SOURCES
@@ -166,7 +166,7 @@ def change_stream(
     """Change a stream. Jobs that are there keep the entry they were made with until they are changed themselves."""
 
     def checked(stream: Stream) -> dict[str, Any] | None:
-        return None if body.spec is None else _checked(context, stream.id, body.spec)
+        return None if body.spec is None else _checked(context, stream.id, body.spec, shown_entry(stream.spec))
 
     return _shape(STREAMS.change(context, actor, id, if_match, response, checked, body.secrets))
 
@@ -228,14 +228,18 @@ def _push(context: Context, actor: Actor, id: str, body: bytes, batch_id: str | 
     return Pushed(rows=rows, duplicate=not fresh)
 
 
-def _checked(context: Context, id: str, spec: dict[str, Any], *, is_look: bool = False) -> dict[str, Any]:
+def _checked(
+    context: Context, id: str, spec: dict[str, Any], earlier: dict[str, Any] | None = None, *, is_look: bool = False
+) -> dict[str, Any]:
     """The entry as it is kept, or a problem that points into `spec`.
 
     Args:
+        earlier: what it was, as clients see it.
         is_look: its columns are looked at anyway, and what is wrong with them is told by an example then.
     """
-    check_size(spec)
+    check_size(spec, earlier)
     with pointing_into_spec():
+        check_wildcards(spec.get("path"))
         entry = stored_entry(context.settings, id, spec)
         file, stream = one_stream(entry)
         if stream.source == "generator":  # which can be told at once

@@ -17,6 +17,8 @@ from streamjoin.errors import InputError, RunError
 PREFIX: Final = "upload:"
 NAME_BYTES_MAX: Final = 120
 WILDCARDS: Final = "*?"
+STARS_MAX: Final = 4
+"""Each `*` of a pattern multiplies the ways in which a name may match."""
 _MARKS: Final = " ._-+,()@"
 """What a name may have besides letters and digits."""
 
@@ -53,6 +55,16 @@ def check_name(name: str, *, wild: str = "") -> str:
 def is_upload(path: object) -> TypeGuard[str]:
     """Whether the path of an entry means uploads."""
     return isinstance(path, str) and path.startswith(PREFIX)
+
+
+def check_wildcards(path: object) -> None:
+    """Refuse a pattern of uploads that takes long to match; jobs and entries of earlier versions keep theirs.
+
+    Raises:
+        InputError: it has too many `*`.
+    """
+    if is_upload(path) and (stars := path.count("*")) > STARS_MAX:
+        raise InputError(f"{PREFIX}NAME: the name has {stars} *, and may have {STARS_MAX}", field="path")
 
 
 def path_of(settings: Settings, path: str) -> Path:

@@ -28,7 +28,7 @@ class Readers:
 
     def __init__(self, session: Session) -> None:
         self._named: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._patterns: list[tuple[int, str, str]] = []
+        self._patterns: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         self._count = 0
         for what, table in (("stream", Stream), ("relation", Relation)):
             path = table.spec["path"].as_string()
@@ -46,13 +46,17 @@ class Readers:
             return
         self._count += 1
         read = composed(path.removeprefix(PREFIX))
-        if any(mark in read for mark in WILDCARDS):
-            self._patterns.append((self._count, who, read))
-        else:
-            self._named[read].append((self._count, who))
+        known = self._patterns if any(mark in read for mark in WILDCARDS) else self._named
+        known[read].append((self._count, who))
 
     def of(self, name: str) -> list[str]:
-        """Those of one upload, such as `stream orders`."""
+        """Those of one upload, such as `stream orders`.
+
+        Cost: a match for each different pattern.
+        """
         name = composed(name)
-        matching = [(place, who) for place, who, pattern in self._patterns if fnmatchcase(name, pattern)]
-        return list(dict.fromkeys(who for _, who in sorted([*self._named.get(name, ()), *matching])))
+        found = list(self._named.get(name, ()))
+        for pattern, readers in self._patterns.items():
+            if fnmatchcase(name, pattern):
+                found += readers
+        return list(dict.fromkeys(who for _, who in sorted(found)))
