@@ -132,7 +132,7 @@ def is_as_made(context: Context, actor: Actor, name: str, made: Callable[[], byt
 
 @lru_cache(maxsize=8)
 def _content(made: Callable[[], bytes]) -> store.Content:
-    return store.Content.of(made())
+    return store.content_of(made())
 
 
 @router.delete("/{name}", status_code=204)

@@ -48,13 +48,13 @@ class Upload:
 class Content:
     """What a file has in it, without it."""
 
-    size: int
+    bytes: int
     sha256: str
 
-    @staticmethod
-    def of(content: bytes) -> Content:
-        """That of a file with these bytes."""
-        return Content(len(content), sha256(content).hexdigest())
+
+def content_of(written: bytes) -> Content:
+    """What a file with these bytes has in it."""
+    return Content(len(written), sha256(written).hexdigest())
 
 
 class Draft:
@@ -201,7 +201,7 @@ def has(folder: Path, name: str, content: Content) -> bool:
     """
     try:
         with open(folder / name, "rb") as file:
-            if os.fstat(file.fileno()).st_size != content.size:
+            if os.fstat(file.fileno()).st_size != content.bytes:
                 return False
             return file_digest(file, "sha256").hexdigest() == content.sha256
     except FileNotFoundError:  # it may be removed at any moment

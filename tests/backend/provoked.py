@@ -120,6 +120,7 @@ asking("bad_place", "POST", "/streams/test", json={"spec": {"source": "csv", "pa
 asking("secret_in_spec", "POST", "/streams", json={"name": "t", "spec": SHOWN})
 asking("over_limit", "POST", "/jobs", json={"name": CANARY, "query": QUERY, "run": {"slots": SLOTS_MAX + 1}})
 asking("texts_too_large", "POST", "/jobs", json={"name": CANARY, "query": QUERY, "results": {"where": CANARY * 3300}})
+asking("spec_too_large", "POST", "/streams", json={"name": "t", "spec": {"source": CANARY * 3300}})
 asking("body_too_large", "POST", "/queries", content=CANARY.encode() * TEXT_BYTES_MAX)
 asking("upload_too_large", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOAD_BYTES_MAX + 1))
 asking("space_used_up", "POST", f"/uploads?name={CANARY}", content=b"x" * (UPLOADS_BYTES_MAX + 1))
@@ -231,6 +232,12 @@ def _(world: World) -> tuple[int, str]:
 def _(world: World) -> tuple[int, str]:
     world.patch.setattr(world.context.settings, "jobs_max", 0)
     return world.ask("POST", "/jobs", json={"name": CANARY, "query": QUERY})
+
+
+@provokes("too_many_keys")
+def _(world: World) -> tuple[int, str]:
+    world.patch.setattr("backend.api.api_keys.KEYS_MAX", 0)
+    return world.ask("POST", "/api-keys", json={"name": CANARY})
 
 
 @provokes("too_many_saved_queries")

@@ -23,7 +23,7 @@ from backend.jobs.joinfile import draft_file
 from backend.settings import Settings
 from backend.uploads import store
 from backend.uploads.names import folder_of
-from backend.uploads.store import Content
+from backend.uploads.store import content_of
 from tests.backend.matrix import add_person, new_app
 
 ORDERS = b"id,price,at\n1,2.5,2026-01-01T00:00:00Z\n2,3.5,2026-01-01T00:00:01Z\n"
@@ -360,8 +360,8 @@ def test_attack_a_large_upload_is_not_read_to_see_that_it_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv").write_bytes(b"1234")
-    assert store.has(tmp_path, "a.csv", Content.of(b"1234"))
-    assert not store.has(tmp_path, "a.csv", Content.of(b"1243"))
-    assert not store.has(tmp_path, "b.csv", Content.of(b"1234"))
+    assert store.has(tmp_path, "a.csv", content_of(b"1234"))
+    assert not store.has(tmp_path, "a.csv", content_of(b"1243"))
+    assert not store.has(tmp_path, "b.csv", content_of(b"1234"))
     monkeypatch.setattr(store, "file_digest", None)
-    assert not store.has(tmp_path, "a.csv", Content.of(b"12345"))
+    assert not store.has(tmp_path, "a.csv", content_of(b"12345"))
