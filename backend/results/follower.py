@@ -13,11 +13,12 @@ from backend.cells import time_text
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_engine, unexpected
 from backend.results.conditions import bound_condition
-from backend.results.feed import Feed, View
+from backend.results.feed import Feed
 from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload
 from backend.results.trouble import store_problem
 from backend.results.turns import Turns
+from backend.results.view import View
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
