@@ -45,6 +45,7 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "body_ended": Subcode("the connection ended before the body did"),
     "body_too_large": Subcode("the body has more than `limit` bytes", ALWAYS),
     "catalog_away": Subcode("the catalog does not answer"),
+    "condition_too_large": Subcode("a condition that follows results is evaluated in more than `limit` parts", ALWAYS),
     "demo_removed": Subcode("somebody removed the demo while it started"),
     "disk_full": Subcode("the disk of the data folder is full"),
     "empty_upload": Subcode("the file has no bytes"),
@@ -121,7 +122,9 @@ SUBCODES: Final[Mapping[str, Subcode]] = {
     "too_many_streams": Subcode("there are as many streams as may be, `of` one user or of all: `limit`", ALWAYS),
     "too_many_subscriptions": Subcode("the websocket has as many subscriptions as may be", ALWAYS),
     "too_many_uploads": Subcode("there are as many uploads as may be, `of` one user or of all: `limit`", ALWAYS),
-    "too_many_views": Subcode("the job is followed by as many different questions as may be", ALWAYS),
+    "too_many_views": Subcode(
+        "the job is followed by as many different questions, or conditions of as many parts, as may be", ALWAYS
+    ),
     "too_slow": Subcode("the aggregate was not ready in time"),
     "unknown_name": Subcode("there is nothing of that name or id; `what` and `name` say which"),
     "unknown_parameter": Subcode("the request has a parameter `name` that is none"),

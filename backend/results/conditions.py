@@ -31,6 +31,19 @@ def bound_condition(who: str | None, where: str | None, description: Description
         raise from_engine(wrong, "/where") from None
 
 
+def parts_of(bound: Expression | None) -> int:
+    """In how many parts a condition is evaluated: each as often as it occurs, since a shared one is evaluated anew.
+
+    Args:
+        bound: None for no condition.
+    """
+    if bound is None:
+        return 0
+    from streamjoin.query.sizes import Sizes  # here, as `bind_condition`
+
+    return Sizes().of(bound)
+
+
 def _bound(where: str, stored: pa.Schema) -> Expression:
     from streamjoin.query import bind_condition  # here, since most ask without a condition
 

@@ -10,21 +10,20 @@ import asyncio
 import functools
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from backend.problems import Place as Mistake
 from backend.problems import Problem, unexpected
 from backend.results.limits import Limits
 from backend.results.payload import Encoder, Held, Payload
 from backend.results.places import Place
 from backend.results.readers import Opened, Readers
 from backend.results.trouble import store_problem
+from backend.results.view import Following, View
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.results.description import Description
 from streamjoin.results.follow import POLL_S
 from streamjoin.results.head import Head
-from streamjoin.results.question import Question
 from streamjoin.results.reader import ExpiredError, Reader
 from streamjoin.results.rows import Rows
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
@@ -41,63 +40,6 @@ ALL = (None, None)
 FROM_OLDEST = 'forget what came before, and subscribe from "oldest"'
 
 _log = logging.getLogger("streamjoin.results")
-
-
-class Following(Protocol):
-    """What a feed asks of whoever follows it, in the loop's thread."""
-
-    def offer(self, payload: Payload) -> None:
-        """A new snapshot."""
-
-    def finish(self, reason: str) -> None:
-        """Nothing more will come."""
-
-
-class View:
-    """One question to a feed: a filter and columns. Payloads that were made lately are kept for who comes back.
-
-    Args:
-        question: its `where` and `select`.
-    Attributes:
-        actor: who asked it first.
-    """
-
-    def __init__(self, question: Question, description: Description) -> None:
-        self.key = (question.where, question.select)
-        self.rows = Rows(question, description.schema, description.identity)
-        self.followers: set[Following] = set()
-        self.users = 0
-        self.actor: str | None = None
-        self._made: OrderedDict[SnapshotId, Payload] = OrderedDict()
-        self._made_bytes = 0
-        self._being_made: dict[SnapshotId, asyncio.Future[Payload]] = {}
-
-    def remember(self, payload: Payload, limits: Limits) -> None:
-        """Keep it, as long as it is among the last made."""
-        if payload.id in self._made:
-            return
-        self._made[payload.id] = payload
-        self._made_bytes += payload.size
-        while len(self._made) > limits.queue_snapshots or (
-            self._made_bytes > limits.queue_bytes and len(self._made) > 1
-        ):
-            _, oldest = self._made.popitem(last=False)
-            self._made_bytes -= oldest.size
-
-    async def payload(self, id: SnapshotId, make: Callable[[], asyncio.Future[Payload]], limits: Limits) -> Payload:
-        """Of a snapshot: kept, or made once for all who wait for it."""
-        if (found := self._made.get(id)) is not None:
-            return found
-        if (being_made := self._being_made.get(id)) is None:
-            being_made = self._being_made[id] = make()
-            being_made.add_done_callback(lambda done: self._is_made(id, done, limits))
-        # One who leaves must not take the others' away.
-        return await asyncio.shield(being_made)
-
-    def _is_made(self, id: SnapshotId, done: asyncio.Future[Payload], limits: Limits) -> None:
-        del self._being_made[id]
-        if not done.cancelled() and done.exception() is None:
-            self.remember(done.result(), limits)
 
 
 class Feed:
@@ -179,14 +121,28 @@ class Feed:
     def _check_room(self, view: View, actor: str | None) -> None:
         if view.key == ALL:
             return
-        asked = [one.actor for one in self._views.values() if one.key != ALL]
-        if actor is not None and (theirs := asked.count(actor)) >= self.limits.views_an_actor:
-            who = f"{theirs} different questions of yours follow"
-        elif len(asked) >= self.limits.views:
-            who = f"{len(asked)} different questions follow"
-        else:
-            return
-        raise Problem("rate_limited.too_many_views", f"{who} this job, which is the limit; share one of them")
+        limits, parts = self.limits, view.parts
+        if parts > limits.condition_parts_an_actor:
+            raise Problem(
+                "invalid.condition_too_large",
+                f"the condition is evaluated in {parts:,} parts, and one that follows results may be in "
+                f"{limits.condition_parts_an_actor:,}; CASE, IN and BETWEEN evaluate what they compare once a value",
+                params={"limit": limits.condition_parts_an_actor},
+                errors=[Mistake(pointer="/where", detail=f"{parts:,} parts are too many")],
+            )
+        others = [one for one in self._views.values() if one.key != ALL]
+        bounds = [(others, "", limits.views, limits.condition_parts)]
+        if actor is not None:
+            theirs = [one for one in others if one.actor == actor]
+            bounds.insert(0, (theirs, " of yours", limits.views_an_actor, limits.condition_parts_an_actor))
+        for asked, whose, views_max, parts_max in bounds:
+            if len(asked) >= views_max:
+                what = f"{len(asked)} different questions{whose} follow this job"
+            elif parts + sum(one.parts for one in asked) > parts_max:
+                what = f"conditions{whose} that follow this job would be evaluated in more than {parts_max:,} parts"
+            else:
+                continue
+            raise Problem("rate_limited.too_many_views", f"{what}, which is the limit; share one of them")
 
     def leave(self, view: View) -> None:
         """One user less."""

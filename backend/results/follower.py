@@ -6,17 +6,19 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from functools import partial
 from typing import TypeVar
 
 from backend.cells import time_text
 from backend.columns import Column, columns_of
 from backend.problems import Problem, from_engine, unexpected
 from backend.results.conditions import bound_condition
-from backend.results.feed import Feed, View
+from backend.results.feed import Feed
 from backend.results.frames import Gap, Progress, Schema, Subscription
 from backend.results.payload import Payload
 from backend.results.trouble import store_problem
+from backend.results.turns import Turns
+from backend.results.view import View
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.plan.join import RESULT_KEY
 from streamjoin.plan.schema import type_name
@@ -46,6 +48,7 @@ class Follower:
 
     Args:
         wake: called when there is something to take.
+        turns: in which it has threads.
         actor: whose it is; None where everybody is the same.
         schema: set once it is known; it goes before everything else.
         position: everything up to it was sent, or had no rows for this client.
@@ -54,7 +57,7 @@ class Follower:
     """
 
     def __init__(
-        self, feed: Feed, asked: Subscription, wake: Callable[[], None], pool: Executor, actor: str | None = None
+        self, feed: Feed, asked: Subscription, wake: Callable[[], None], turns: Turns, actor: str | None = None
     ) -> None:
         self.feed = feed
         self.asked = asked
@@ -64,7 +67,7 @@ class Follower:
         self.reason: str | None = None
         self.problem: Problem | None = None
         self.dropped_snapshots = 0
-        self._pool = pool
+        self._turns = turns
         self._actor = actor
         self._view: View | None = None
         self._queue: deque[Payload] = deque()
@@ -330,14 +333,12 @@ class Follower:
             await self._room.wait()
 
     async def _payload(self, view: View, snapshot: Snapshot) -> Payload:
-        loop = asyncio.get_running_loop()
-
-        def make() -> asyncio.Future[Payload]:
-            return loop.run_in_executor(self._pool, self.feed.make, view, snapshot)
-
+        make = partial(self.feed.make, view, snapshot)
         for left in range(TRIES, 0, -1):
             try:
-                return await view.payload(snapshot.id, make, self.feed.limits)
+                # Before it is asked for: nobody waits for a payload that somebody else has no turn to make.
+                async with self._turns.turn(self._actor) as turn:
+                    return await view.payload(snapshot.id, partial(turn.run, make), self.feed.limits)
             except StoreError:
                 if left == 1:
                     raise
@@ -355,4 +356,5 @@ class Follower:
         raise AssertionError
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, act)
+        async with self._turns.turn(self._actor) as turn:
+            return await turn.run(act)

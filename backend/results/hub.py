@@ -22,11 +22,14 @@ from backend.results.limits import Limits
 from backend.results.payload import Held
 from backend.results.places import Place, Places
 from backend.results.readers import Readers
+from backend.results.turns import Turns
 from streamjoin.results.stores.spec import StoreSpec
 
 LOOK_S = 1.0
 """How often the catalog is asked what became of the jobs that are followed."""
 THREADS = 4
+OF_ONE = 2
+"""Threads that read history, or bind conditions, for one actor at once."""
 
 _log = logging.getLogger("streamjoin.results")
 
@@ -48,6 +51,7 @@ class Hub:
         self._catalog = catalog
         self._pool = pool
         self._history_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="history")
+        self._turns = Turns(self._history_pool, OF_ONE)
         self._feeds: dict[tuple[StoreSpec, str], Feed] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -88,7 +92,7 @@ class Hub:
         feed = self._feeds.get(place.key)
         if feed is None or feed.is_over:
             feed = self._feeds[place.key] = self._begin(place, loop)
-        return Follower(feed, asked, wake, self._history_pool, actor)
+        return Follower(feed, asked, wake, self._turns, actor)
 
     def _begin(self, place: Place, loop: asyncio.AbstractEventLoop) -> Feed:
         feed = Feed(place, self._readers, self.limits, self.held, loop)

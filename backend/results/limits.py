@@ -22,6 +22,8 @@ class Limits:
         sockets, sockets_an_actor: websockets and event streams that are open at once.
         views, views_an_actor: different (where, select) of one job that are followed at once; of an actor those
             that nobody followed before.
+        condition_parts, condition_parts_an_actor: in which the conditions of these are evaluated together for each
+            block; a part takes about 10 us.
         queue_snapshots, queue_bytes: what waits for a slow client before the oldest snapshots are dropped.
         part_bytes: about so large a frame of rows becomes; larger snapshots come in several.
         snapshot_bytes: so much of one snapshot is sent; the rest can be asked for.
@@ -50,6 +52,8 @@ class Limits:
     sockets_an_actor: int = 100
     views: int = 100
     views_an_actor: int = 50
+    condition_parts: int = 10_000
+    condition_parts_an_actor: int = 5_000
     queue_snapshots: int = 64
     queue_bytes: int = 4 << 20
     part_bytes: int = 128 << 10

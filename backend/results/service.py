@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ class Service:
     answerer: Answerer
     hub: Hub
     pool: ThreadPoolExecutor
-    turns: Turns = field(default_factory=lambda: Turns(OF_ONE))
+    turns: Turns
 
     async def run(self, act: Callable[[], T]) -> T:
         """Do something that blocks, in a thread of the questions' own."""
@@ -50,8 +50,8 @@ class Service:
 
     async def step(self, running: Running) -> bytes:
         """The next piece of an answer, once it is its actor's turn; see `Running.step`."""
-        async with self.turns.turn(running.actor):
-            return await self.run(running.step)
+        async with self.turns.turn(running.actor) as turn:
+            return await turn.run(running.step)
 
     def let_go(self, running: Running) -> None:
         """End an answer that nobody waits for; its thread ends at the next block."""
@@ -84,7 +84,8 @@ def _make(context: Context, limits: Limits) -> Service:
     answerer = Answerer(places, readers, limits, Slots(limits.answers, limits.answers_an_actor), holding)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="question")
     pool.submit(_warm_up)
-    return Service(limits, places, readers, answerer, Hub(places, readers, context.catalog, limits, pool), pool)
+    hub = Hub(places, readers, context.catalog, limits, pool)
+    return Service(limits, places, readers, answerer, hub, pool, Turns(pool, OF_ONE))
 
 
 def _warm_up() -> None:

@@ -288,6 +288,12 @@ def _(world: World) -> tuple[int, str]:
     return world.ask("GET", "/jobs/wins/stream", params={"where": f"k = '{CANARY}'"})
 
 
+@provokes("condition_too_large")
+def _(world: World) -> tuple[int, str]:
+    world.limit(condition_parts_an_actor=1, linger_s=0)  # the next to follow the job has other limits
+    return world.ask("GET", "/jobs/wins/stream", params={"where": f"k = '{CANARY}'"})
+
+
 @provokes("too_many_subscriptions")
 def _(world: World) -> tuple[int, str]:
     world.limit(subscriptions=0)

@@ -236,6 +236,7 @@ def test_the_api_wakes_no_thread_for_it(tmp_path: Path, monkeypatch: pytest.Monk
     with TestClient(app, base_url="http://127.0.0.1") as api:
         first = api.get(path)
         monkeypatch.setattr(Service, "run", refused)
+        monkeypatch.setattr(Service, "step", refused)
         again = api.get(path)
         posted = api.post("/api/v1/queries", json={"job": job.id, "key": 7, "limit": 1})
     assert first.status_code == again.status_code == posted.status_code == 200

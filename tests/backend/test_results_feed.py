@@ -17,6 +17,7 @@ from backend.results.limits import Limits
 from backend.results.payload import Held
 from backend.results.places import Place
 from backend.results.readers import Readers
+from backend.results.turns import Turns
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreError
 
@@ -51,7 +52,7 @@ async def followed(broken: Broken) -> Follower:
     with ThreadPoolExecutor(1) as pool:
         feed.start()
         told = asyncio.Event()
-        follower = Follower(feed, Subscription(job="matches"), told.set, pool)
+        follower = Follower(feed, Subscription(job="matches"), told.set, Turns(pool, 1))
         await asyncio.wait_for(told.wait(), 10)
         assert feed._thread.is_alive()
         broken.failure = None

@@ -24,7 +24,7 @@ from backend.jobs import previews
 from backend.middleware import TEXT_BYTES_MAX
 from backend.problems import Problem
 from backend.results.answers import Running
-from backend.results.feed import Feed, View
+from backend.results.feed import Feed
 from backend.results.limits import Limits
 from backend.results.payload import Held
 from backend.results.places import Place
@@ -32,6 +32,7 @@ from backend.results.readers import Readers
 from backend.results.recent import Memory
 from backend.results.service import OF_ONE, service_of
 from backend.results.slots import Slots
+from backend.results.view import View
 from backend.settings import Settings
 from streamjoin.results.block import key_code
 from streamjoin.results.description import Description
