@@ -280,7 +280,7 @@ class Running:
             if batch is None:
                 break
             rows += batch.num_rows
-            self._watch.gives(batch.num_rows)
+            self._watch.gives(batch.num_rows * batch.num_columns)
             self._found.append(batch)
             if sum(found.num_rows for found in self._found) < TOGETHER and time.monotonic() - left_s <= PIECE_S:
                 continue

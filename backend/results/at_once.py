@@ -15,7 +15,8 @@ STORES = ("sqlite",)
 BLOCKS_STORED = 20_000
 """Of so many blocks at most it is settled which can hold an answer."""
 BLOCKS_READ = 64
-ROWS = 256
+CELLS = 2_048
+"""Rows by columns that are written."""
 FORMATS = ("json", "ndjson", "csv")
 
 

@@ -24,7 +24,7 @@ class Watch:
         ends_s: by the monotonic clock.
         expired: it was stopped because time was up.
         in_loop: nothing may be waited for.
-        rows_left: so many rows may be given at once.
+        cells_left: so many cells, rows by columns, may be given at once.
     """
 
     ends_s: float | None = None
@@ -32,7 +32,7 @@ class Watch:
     expired: bool = False
     failure: Exception | None = None
     in_loop: bool = False
-    rows_left: int = at_once.ROWS
+    cells_left: int = at_once.CELLS
 
     def may_wait(self) -> None:
         """Before something that takes time.
@@ -43,14 +43,14 @@ class Watch:
         if self.in_loop:
             raise NotAtOnce
 
-    def gives(self, rows: int) -> None:
-        """Before rows are written.
+    def gives(self, cells: int) -> None:
+        """Before cells are written.
 
         Raises:
             NotAtOnce: they are too many.
         """
-        self.rows_left -= rows
-        if self.rows_left < 0:
+        self.cells_left -= cells
+        if self.cells_left < 0:
             self.may_wait()
 
     def check(self) -> None:

@@ -17,7 +17,7 @@ from streamjoin.results.finding import Answer
 from streamjoin.results.latest import Holds
 from streamjoin.results.question import Question
 from streamjoin.results.reader import Reader
-from streamjoin.results.rows import no_column_text
+from streamjoin.results.rows import check_once, no_column_text
 
 FUNCTIONS = {
     "count": "count({})", "sum": "sum({})", "avg": "avg({})", "min": "min({})", "max": "max({})",
@@ -102,6 +102,7 @@ def aggregate(
         if item.function in _OF_NUMBERS and item.column is not None and not _is_number(schema.field(item.column).type):
             kind = type_name(schema.field(item.column).type)
             raise InputError(f"{item.function} is of numbers, and {item.column} is {kind}; try min, max or count")
+    check_once(by, "by")
     outputs = [*by, *(item.name for item in aggregates)]
     if twice := next((name for name in outputs if outputs.count(name) > 1), None):
         raise InputError(f'two output columns would be called "{twice}"; ask for it once')

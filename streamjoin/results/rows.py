@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -28,6 +29,19 @@ def no_column_text(name: str, columns: Sequence[str]) -> str:
     return f'there is no result column "{name}"; columns are {", ".join(columns)}'
 
 
+def check_once(names: Sequence[str], field: str) -> None:
+    """Refuse a column that is asked for twice: a thousand times would make an answer a thousand times as large.
+
+    Args:
+        field: of the question, which names them.
+    Raises:
+        InputError: one is there twice.
+    """
+    if len(set(names)) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise InputError(f'"{twice}" is given twice; ask for it once', field=field)
+
+
 class Rows:
     """The question's row by row part: filters and columns.
 
@@ -43,6 +57,7 @@ class Rows:
         for name in question.select or ():
             if name not in visible:
                 raise InputError(no_column_text(name, visible))
+        check_once(question.select or (), "select")
         self.names = list(question.select) if question.select else visible
         self.schema = pa.schema([stored.field(name) for name in self.names])
         self.where = question.bound

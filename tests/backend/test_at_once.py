@@ -132,6 +132,18 @@ def test_what_is_in_memory_is_answered_at_once_and_as_in_a_thread(asked: Asked, 
     assert asked.in_thread(question) == expected
 
 
+def test_attack_what_many_columns_make_long_is_answered_in_a_thread(asked: Asked) -> None:
+    rows = at_once.CELLS // 2
+
+    def question(rows: int, *columns: str) -> QueryIn:
+        return asked.question(limit=rows, select=columns)
+
+    asked.in_thread(question(rows + 1, "n", "price"))
+    assert asked.at_once(question(rows + 1, "n", "price")) is None
+    for short in (question(rows + 1, "n"), question(rows, "n", "price")):
+        assert asked.at_once(short) == asked.in_thread(short)
+
+
 def test_it_goes_on_where_an_earlier_answer_ended(asked: Asked) -> None:
     asked.in_thread(asked.question(key=7))
     begun = asked.answerer.at_once(asked.question(key=7, limit=4))

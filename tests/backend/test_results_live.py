@@ -705,6 +705,16 @@ def test_a_wrong_stream_is_a_problem(api: TestClient, committer: Committer, quer
     assert api.get("/api/v1/jobs/nobody/stream").status_code == 404
 
 
+def test_attack_a_column_is_followed_once(api: TestClient, committer: Committer) -> None:
+    job = committer.job.id  # type: ignore[attr-defined]
+    found = events(api.get(f"/api/v1/jobs/{job}/stream?select=n,price,n").text)
+    assert [kind for kind, *_ in found] == ["error", "complete"]
+    with connected(api) as client:
+        client.subscribe(job, select=["n"] * 100)
+        for refused in (found[0][2], client.get("error")["payload"]):
+            assert refused["errors"] == [{"pointer": "/select", "detail": '"n" is given twice; ask for it once'}]
+
+
 def test_a_wrong_condition_of_a_stream_is_an_event(api: TestClient, committer: Committer, context: Context) -> None:
     found = events(api.get(f"/api/v1/jobs/{committer.job.id}/stream?where=prise").text)  # type: ignore[attr-defined]
     assert [kind for kind, *_ in found] == ["error", "complete"]

@@ -261,6 +261,15 @@ def test_a_mistake_in_a_condition_is_pointed_at(api: TestClient, job: Job) -> No
     assert answer["errors"][0]["pointer"] == "/where" and "prise" in answer["detail"]
 
 
+@pytest.mark.parametrize("named", ["select", "by"])
+def test_attack_a_column_is_asked_for_once(api: TestClient, job: Job, named: str) -> None:
+    posted = api.post("/api/v1/queries", json={"job": job.id, named: ["n", *["price"] * 999]})
+    got = api.get(f"/api/v1/jobs/{job.id}/results?{named}=n,price,price")
+    told = {"pointer": f"/{named}", "detail": '"price" is given twice; ask for it once'}
+    for answer in (posted, got):
+        assert (answer.status_code, answer.json().get("errors")) == (422, [told]), answer.text
+
+
 def test_a_cursor_of_another_question_is_refused(api: TestClient, job: Job) -> None:
     cursor = ask(api, job, limit=5)["cursor"]
     answer = api.post("/api/v1/queries", json={"job": job.id, "cursor": cursor, "where": "price > 1"})

@@ -120,6 +120,7 @@ def test_what_is_no_aggregate_is_wrong_input(text: str, said: str, reader: Reade
         (Question(), (Aggregate("count"),), ("__key",), 'no result column "__key"'),
         (Question(), (Aggregate("sum", "name"),), (), "sum is of numbers, and name is string"),
         (Question(), (Aggregate("count"), Aggregate("count")), (), 'two output columns would be called "count"'),
+        (Question(), (Aggregate("count"),), ("name", "name"), 'by: "name" is given twice'),
         (Question(), (), (), "nothing to aggregate"),
         (Question(limit=3), (Aggregate("count"),), (), "leave select, limit and cursor out"),
         (Question(select=("id",)), (Aggregate("count"),), (), "leave select, limit and cursor out"),

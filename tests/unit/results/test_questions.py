@@ -405,6 +405,7 @@ def test_a_deeply_nested_cursor_is_wrong_input(job: Job) -> None:
         (Question(key=1, key_from=1), "a key or for a range of keys, not for both"),
         (Question(key=1, key_to=1), "a key or for a range of keys, not for both"),
         (Question(select=("id", "nope")), 'there is no result column "nope"; columns are id, price, name'),
+        (Question(select=("id", "price", "id")), '"id" is given twice; ask for it once'),
         (Question(select=(RESULT_KEY,)), "there is no result column"),
         (Question(where="nope > 1"), "nope"),
         (Question(where=f"{RESULT_TIME} > 1"), RESULT_TIME),
