@@ -122,17 +122,21 @@ class Running:
         Raises:
             Problem: it failed, and nothing in the answer says so.
         """
-        with self._lock:
-            if self._closed:
-                return b""
-            try:
-                piece = next(self._pieces, b"")
-            except BaseException:
-                self._close()
-                raise
-            if not piece or self.end is not None:
-                self._close()
-            return piece
+        try:
+            with self._lock:
+                if self._closed:
+                    return b""
+                try:
+                    piece = next(self._pieces, b"")
+                except BaseException:
+                    self._close()
+                    raise
+                if not piece or self.end is not None:
+                    self._close()
+                return piece
+        finally:
+            if self._watch.stop:
+                self.close()
 
     def step_at_once(self) -> bytes:
         """The first piece, without waiting for anything; those after it may wait.
@@ -151,10 +155,13 @@ class Running:
         self._watch.stop = True
 
     def close(self) -> None:
-        """Give back what it holds; waits for a step that is under way."""
+        """Give back what it holds, without waiting: a step that is under way does so at its end."""
         self.abandon()
-        with self._lock:
-            self._close()
+        if self._lock.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
 
     def _close(self) -> None:
         if self._closed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -462,6 +463,27 @@ def test_an_answer_that_nobody_waits_for_is_read_no_further(asked: Asked) -> Non
     running.close()
     running.close()
     assert asked.answerer.slots.taken == 0
+
+
+def test_attack_an_answer_that_is_given_up_while_it_binds_holds_no_second_thread(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    def bind(*given: Any) -> None:
+        begun.set()
+        ends.wait(60)
+
+    monkeypatch.setattr("backend.results.answers.bound_condition", bind)
+    running = asked.answerer.answer(asked.question)
+    thread = threading.Thread(target=running.step, daemon=True)
+    thread.start()
+    assert begun.wait(60)
+    running.close()  # waits for nothing, and what it holds is given back where the step ends
+    assert not ends.is_set() and thread.is_alive() and asked.answerer.slots.taken == 1
+    ends.set()
+    thread.join(60)
+    assert asked.answerer.slots.taken == 0 and running.end is None
 
 
 def test_time_and_bytes_end_an_answer_and_it_says_so(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
