@@ -8,8 +8,8 @@ from typing import Final
 
 from sqlalchemy import delete, or_, select
 
-from backend.auth.keys import forget_ended
 from backend.catalog.database import Catalog
+from backend.catalog.ended_keys import forget_ended
 from backend.catalog.models import Event, Report
 from worker.reports import merged
 

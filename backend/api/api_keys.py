@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 from backend.api.shapes import Body, Limit, Page, StartingAfter, iso, link_next, page_of
 from backend.api.users import Role
 from backend.auth.actor import Actor, Viewer, unauthenticated
-from backend.auth.keys import ended_at_us, make_key, revoke
+from backend.auth.keys import make_key, revoke
 from backend.auth.sessions import COOKIE
+from backend.catalog.ended_keys import ended_at_us
 from backend.catalog.events import record
 from backend.catalog.ids import now_us
 from backend.catalog.models import ApiKey, User

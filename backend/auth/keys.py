@@ -8,8 +8,8 @@ import re
 import secrets
 from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.orm import Session
 
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id, now_us
@@ -46,19 +46,6 @@ def make_key(
         ends_with_login=ends_with_login and by_session is not None,
     )  # fmt: skip
     return row, key
-
-
-def ended_at_us(key: type[ApiKey] = ApiKey) -> ColumnElement[int | None]:
-    """When a key was revoked, or else expires; NULL where it has no end."""
-    return func.coalesce(key.revoked_at_us, key.expires_at_us)
-
-
-def forget_ended(session: Session, before_us: int) -> None:
-    """Remove keys that ended before some time, but for those that made one which did not."""
-    made = aliased(ApiKey)
-    lives = or_(ended_at_us(made).is_(None), ended_at_us(made) >= before_us)
-    leaves_some = exists().where(made.made_by_key == ApiKey.id, lives)
-    session.execute(delete(ApiKey).where(ended_at_us() < before_us, ~leaves_some))
 
 
 def revoke(session: Session, key: ApiKey) -> list[ApiKey]:

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 HEAVY = ("alembic", "duckdb", "numba", "pandas", "pyspark.sql", "sqlglot")
 PLATFORM = ("pydantic", "numpy", "cyclopts", "psutil")
 """Before the API has begun to load, too much for `up`."""
