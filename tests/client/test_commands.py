@@ -555,7 +555,6 @@ def test_the_last_column_of_a_table_has_room_for_what_an_event_says(capsys: pyte
     assert row == f"job.first_batch  {said}" and len(long.split()[0]) == LAST_CELL_MAX
 
 
-@pytest.mark.slow
 def test_the_command_itself_reads_standard_input_and_is_quiet_for_programs(platform: Server, folder: Path) -> None:
     environment = os.environ | {"STREAMJOIN_HOST": platform.host}
 
@@ -574,7 +573,6 @@ def test_the_command_itself_reads_standard_input_and_is_quiet_for_programs(platf
     assert run("jobs", "get").returncode == 2
 
 
-@pytest.mark.slow
 def test_the_help_of_every_command_starts_without_the_clients_packages() -> None:
     program = (
         "import sys; from streamjoin.cli import commands as cli; sys.argv = ['streamjoin', *sys.argv[1:]]\n"

@@ -193,7 +193,6 @@ def follow_while(
 
 
 @pytest.mark.services
-@pytest.mark.slow
 def test_tails_lose_and_repeat_nothing_while_the_api_is_killed_again_and_again(tmp_path: Path) -> None:
     settings = live_settings(tmp_path)
     server = LiveServer(settings, tmp_path / "api.log", {"heartbeat_s": 0.5})
@@ -220,7 +219,6 @@ def test_tails_lose_and_repeat_nothing_while_the_api_is_killed_again_and_again(t
 
 
 @pytest.mark.services
-@pytest.mark.slow
 def test_a_slow_reader_of_large_snapshots_gets_every_row(tmp_path: Path) -> None:
     settings = live_settings(tmp_path)
     limits = {"queue_snapshots": 2, "queue_bytes": 100_000, "part_bytes": 2_000, "snapshot_bytes": 20_000}

@@ -357,7 +357,6 @@ read_relations(bind(load(Path(sys.argv[1]))).job())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("place", "there"), [("relation.before_version", [1]), ("relation.after_version", [1, 2])])
 def test_a_kill_leaves_whole_versions_only(place: str, there: list[int], job: Job, tmp_path: Path) -> None:
     write(tmp_path, {"k": [1, 2], "said": [2, 2]})

@@ -213,7 +213,6 @@ def hashed(content: list[dict[str, Any]]) -> int:
     return hash_sum(pa.RecordBatch.from_pylist(content, schema=COLUMNS))
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=6), st.randoms())
 def test_the_hash_does_not_see_order_but_sees_every_dropped_and_doubled_row(

@@ -40,7 +40,6 @@ def blocks_read(store: MemoryStore, **question: Any) -> int:
     return answer.blocks_read
 
 
-@pytest.mark.slow
 def test_what_is_read_does_not_grow_with_the_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     bases_after(monkeypatch, blocks=20)
     changes, tables = history(400)
@@ -83,7 +82,6 @@ def test_with_default_settings_few_changes_need_no_base_and_many_do() -> None:
     assert blocks_read(store) < base.TAIL_MAX / base.BLOCK_ROWS and len(asked(store)) >= 1_000
 
 
-@pytest.mark.slow
 def test_writing_bases_is_a_small_part_of_writing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many groups and few changes a base is written when there are several times as many changes."""
     monkeypatch.setattr(base, "TAIL_MAX", 0)
@@ -177,7 +175,6 @@ def wrong_moments(store: MemoryStore, every: list[tuple[Group, int | None, int]]
     return wrong
 
 
-@pytest.mark.slow
 def test_as_of_a_time_while_units_are_behind_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     bases_after(monkeypatch, blocks=4)
     for seed in range(3):

@@ -204,7 +204,6 @@ def crash_and_recover(store: Store, name: str, at: int) -> None:
     assert again.ledger.head.rows == len(WHOLE) - again.ledger.waiting_rows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_crash_between_any_two_changes_loses_and_doubles_nothing(name: str) -> None:
     policy, retain_us = POLICIES[name]

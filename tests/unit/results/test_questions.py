@@ -114,7 +114,6 @@ KEY = f'"{RESULT_KEY}"'
 SHAPES = [(True, 1), (True, 8), (False, 1)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("equality", "buckets"), SHAPES)
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_and_key_ranges_are_answered_as_duckdb_does(name: str, equality: bool, buckets: int) -> None:

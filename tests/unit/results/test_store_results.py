@@ -347,7 +347,6 @@ def test_query_answers_and_says_what_it_read(filled: Job, streamjoin: Command) -
     assert streamjoin("query", "join.yaml", "-o", "ndjson", "--quiet").err == ""
 
 
-@pytest.mark.slow
 def test_query_takes_keys_times_conditions_and_columns(filled: Job, streamjoin: Command) -> None:
     every = [row for batch in WHOLE for row in batch.to_pylist()]
 
@@ -456,7 +455,6 @@ def test_tail_after_what_was_removed_is_wrong_input(filled: Job, streamjoin: Com
     assert (told.status, told.out) == (2, b"") and "removed" in told.err and told.err.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     process = subprocess.Popen(
@@ -485,7 +483,6 @@ def test_tail_shows_what_comes_and_ends_on_ctrl_c_promptly(filled: Job, tmp_path
     assert_once(seen(filled.store, "join"), ids([*WHOLE, more]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("made", [True, False], ids=["which comes", "which never comes"])
 def test_tail_waits_for_the_store(made: bool, filled: Job, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]

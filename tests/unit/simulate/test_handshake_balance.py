@@ -66,7 +66,6 @@ def mean_imbalance(samples: Iterator[dict[Stream, list[int]]]) -> dict[Stream, f
     return {stream: sum(values) / len(values) for stream, values in figures.items()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "slow_us", "size"), [(None, 0, 5), ("w0", 50_000, 1), ("w1", 50_000, 5), ("w1", 100_000, 5)]
 )
@@ -76,14 +75,12 @@ def test_a_slow_worker_keeps_its_share(slow: str | None, slow_us: int, size: int
         assert figure <= 0.10, (stream, figure)
 
 
-@pytest.mark.slow
 def test_a_block_makes_up_for_a_slow_link() -> None:
     """A report is as old as the link is long: tuple by tuple, loads must differ by what comes in that time."""
     one, five = (mean_imbalance(steady(4, BlockSize(size), slow="w1", slow_us=100_000)) for size in (1, 5))
     assert one[Stream.R] > 0.12 and five[Stream.R] < one[Stream.R] / 1.5
 
 
-@pytest.mark.slow
 def test_rates_of_ten_to_one_are_each_even() -> None:
     for stream, figure in mean_imbalance(steady(4, BlockSize(1), rates=(60, 6))).items():
         share = costs.fair_share(60 if stream is Stream.R else 6, 10, 4)

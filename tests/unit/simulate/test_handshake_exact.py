@@ -46,7 +46,6 @@ def test_seeds_find_every_pair_once(ratio: float | None) -> None:
         one_seed(seed, ratio)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.soak) for part in (2, 3))])
 @pytest.mark.parametrize("ratio", [None, 20.0])
 def test_2000_seeds_find_every_pair_once(ratio: float | None, part: int) -> None:
@@ -85,12 +84,10 @@ def test_every_state_of_two_workers() -> None:
     assert explore(2, 1, 2, end=True) > 500
 
 
-@pytest.mark.slow
 def test_every_state_of_three_workers_to_the_end() -> None:
     assert explore(3, 2, 2, end=True) > 30_000
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 def test_every_state_of_three_workers_and_six_tuples() -> None:
     assert explore(3, 3, 3, end=False) > 1_000

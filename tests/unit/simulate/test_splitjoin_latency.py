@@ -155,7 +155,6 @@ def test_visiting_latency_grows_as_a_line_in_the_chain_and_as_a_logarithm_in_spl
     )
 
 
-@pytest.mark.slow
 def test_visiting_latency_grows_so_up_to_64_cores() -> None:
     cores = [4, 8, 16, 32, 64]
     _grows([_chain_visiting_us(each) for each in cores], [_splitjoin_visiting_us(each) for each in cores])
@@ -175,7 +174,6 @@ def _busy(precision: Precision) -> SplitJoin:
     return SplitJoin(Earliest(), 4, CountWindow(8), always, precision, costs=costs).join(inputs)
 
 
-@pytest.mark.slow
 def test_stages_add_up_and_gathering_dominates_with_stars() -> None:
     measured = {each: stages(_busy(Precision(each)).output) for each in Ordering}
     for each in measured.values():

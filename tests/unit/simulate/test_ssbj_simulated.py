@@ -53,7 +53,6 @@ def test_other_data_are_as_the_model_says(data: Data, skew: float, cached: float
     assert (keys.values * keys.rows).sum() == pytest.approx(case.rows) and keys.shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("skew", [0.0, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("memory", [0.05, 0.1, 0.2])
 def test_other_settings_are_as_the_model_says(skew: float, memory: float) -> None:
