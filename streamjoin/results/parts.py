@@ -169,9 +169,8 @@ class ParquetPart(Counted):
             self.staged.unlink(missing_ok=True)
 
     def summary(self) -> dict[str, Any]:
-        """Rows, and what the staged file is called and will be, if there is one."""
-        named = {"file": self.path.name, "staged": self.staged.name}
-        return {"rows": self.rows, **(named if self._writer else dict.fromkeys(named))}
+        """Rows, and the staged file if there is one."""
+        return {"rows": self.rows, "file": self.staged.name if self._writer else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,7 @@ class ParquetSink(_Ready):
         number = batch.number
         if not self.folder.is_dir():
             self.begin("")
-        named = {part["file"]: part["staged"] for part in parts if part["file"]}
+        named = {part["file"].rpartition(".")[0]: part["file"] for part in parts if part["file"]}
         if lost := [self.staging / staged for name, staged in sorted(named.items())
                     if not ((self.staging / staged).exists() or (self.folder / name).exists())]:  # fmt: skip
             raise _gone(lost[0], number)
@@ -247,7 +246,7 @@ def _gone(path: Path, batch: int) -> RunError:
 def _remove_staged(staging: Path, batch: int) -> None:
     """Remove what is still staged once a batch is committed: of attempts with more slots, or of tasks thought lost."""
     for stale in staging.glob("batch-*"):
-        if int(stale.name.split("-")[1].split(".")[0]) <= batch:
+        if stale.name < f"batch-{batch + 1:09d}":
             stale.unlink(missing_ok=True)
 
 
@@ -287,7 +286,7 @@ class JsonLinesSink(_Ready):
 
     def commit(self, batch: BatchDone, parts: Sequence[dict[str, Any]]) -> None:
         """Append the batch."""
-        files = sorted(self.staging / part["staged"] for part in parts if part["file"])
+        files = sorted(self.staging / part["file"] for part in parts if part["file"])
         if self.target == "-":
             for path in files:
                 if path.exists():
