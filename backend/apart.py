@@ -95,6 +95,25 @@ def bounded(who: str | None, look: Callable[Given, Found], *given: Given.args, *
     raise _again(*found)
 
 
+def here_or_apart(
+    who: str | None, size: int, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
+) -> Found:
+    """Read and bind texts: here if they are short, otherwise in a process of its own.
+
+    Args:
+        who: for whom; also for looks at databases that come with binding.
+        size: of all texts together.
+        work: see `bounded`.
+    Raises:
+        StreamJoinError, Problem: as the work does, or as `bounded` does.
+    Cost: a process for long texts.
+    """
+    if size <= HERE_BYTES_MAX:
+        with looks_of(who):
+            return work(*given, **named)
+    return bounded(who, work, *given, **named)
+
+
 _BEGUN: Final = b"begun"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from backend.apart import HERE_BYTES_MAX, bounded, looks_of
+from backend.apart import here_or_apart
 from backend.catalog.jobspec import JobSpec
 from backend.jobs.texts import texts_of
 from streamjoin.errors import QueryError
@@ -30,10 +30,7 @@ def where_it_fits(
         StreamJoinError, Problem: as the work does, or as `bounded` does.
     Cost: of long texts a process.
     """
-    if sum(len(text) for text in texts_of(spec).values()) <= HERE_BYTES_MAX:
-        with looks_of(who):
-            return work(*given, **named)
-    return bounded(who, work, *given, **named)
+    return here_or_apart(who, sum(map(len, texts_of(spec).values())), work, *given, **named)
 
 
 def names_of(who: str | None, spec: JobSpec) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from backend.apart import HERE_BYTES_MAX, bounded
+from backend.apart import here_or_apart
 from backend.problems import from_engine
 from streamjoin.errors import InputError
 from streamjoin.plan.expression import Expression
@@ -24,9 +24,7 @@ def bound_condition(who: str | None, where: str | None, description: Description
     if where is None:
         return None
     try:
-        if len(where) <= HERE_BYTES_MAX:
-            return _bound(where, description.schema)
-        return bounded(who, _bound, where, description.schema)
+        return here_or_apart(who, len(where), _bound, where, description.schema)
     except InputError as wrong:
         raise from_engine(wrong, "/where") from None
 

@@ -16,7 +16,7 @@ from backend import apart
 from backend.api import drafts
 from backend.catalog.jobspec import JobSpec
 from backend.catalog.models import Job
-from backend.jobs import joinfile, reading
+from backend.jobs import joinfile
 from backend.jobs.texts import TEXTS_BYTES_MAX
 from backend.problems import from_validation
 from backend.settings import Settings
@@ -119,7 +119,7 @@ def test_attack_many_texts_in_one_draft_are_refused_before_one_is_read(
     def never(*given: Any, **named: Any) -> Any:
         raise AssertionError("a process was begun for it")
 
-    monkeypatch.setattr(reading, "bounded", never)
+    monkeypatch.setattr(apart, "bounded", never)
     monkeypatch.setattr(drafts, "bounded", never)
     draft = {"query": long(22_000), **more}
     for ask in ASKED[1:]:
