@@ -60,14 +60,14 @@ def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
 def _in_former_stores(session: Session, job: Job) -> list[Job]:
     """The same job with each store that its results were kept in before it was changed, as far as that is known."""
     specs = session.scalars(select(JobRevision.spec).where(JobRevision.job_id == job.id))
-    # SQLite's files go with the folder, and are known to no other machine.
-    kinds = {spec.store for spec in specs} - {None, "sqlite", job.spec.store}
+    # SQLite's files go with the folder, and no other machine knows them.
+    kinds = {spec.store for spec in specs if spec.store is not None} - {"sqlite", job.spec.store}
     return [
         Job(
             id=job.id, spec=job.spec.with_store(kind), streams=job.streams, relations=job.relations,
             generation=job.generation, incarnation=job.incarnation,
         )
-        for kind in sorted(filter(None, kinds))
+        for kind in sorted(kinds)
     ]  # fmt: skip
 
 

@@ -124,19 +124,22 @@ class Running:
         """
         try:
             with self._lock:
-                if self._closed:
-                    return b""
-                try:
-                    piece = next(self._pieces, b"")
-                except BaseException:
-                    self._close()
-                    raise
-                if not piece or self.end is not None:
-                    self._close()
-                return piece
+                return self._step()
         finally:
-            if self._watch.stop:
+            if self._watch.stop:  # who closed it meanwhile did not wait
                 self.close()
+
+    def _step(self) -> bytes:
+        if self._closed:
+            return b""
+        try:
+            piece = next(self._pieces, b"")
+        except BaseException:
+            self._close()
+            raise
+        if not piece or self.end is not None:
+            self._close()
+        return piece
 
     def step_at_once(self) -> bytes:
         """The first piece, without waiting for anything; those after it may wait.

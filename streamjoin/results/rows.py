@@ -37,8 +37,7 @@ def check_once(names: Sequence[str], field: str) -> None:
     Raises:
         InputError: one is there twice.
     """
-    if len(set(names)) < len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
+    if (twice := next((name for name, times in Counter(names).items() if times > 1), None)) is not None:
         raise InputError(f'"{twice}" is given twice; ask for it once', field=field)
 
 

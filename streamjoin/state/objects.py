@@ -240,7 +240,7 @@ class Objects:
             StateError: the store does not answer, or refuses.
         """
 
-        list(self._pool.map(self._remove, self.listed("")))
+        self.some_at_once(self._remove, self.listed(""))
         with contextlib.suppress(OSError, pa.ArrowException):
             self.filesystem.delete_dir(self.path)
 
