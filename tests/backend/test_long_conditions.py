@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -71,32 +72,24 @@ def post(api: TestClient, job: Job, **asked: Any) -> list[list[Any]]:
     return rows
 
 
-def follow(api: TestClient, job: Job, **asked: Any) -> list[list[Any]]:
+def sent(api: TestClient, kind: str, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What a websocket gets for one frame, up to the end of the answer."""
     with api.websocket_connect("ws://127.0.0.1/api/v1/ws", subprotocols=[frames.SUBPROTOCOL]) as session:
         session.send_text(json.dumps({"type": "connection_init"}))
-        payload = {"job": job.id, "from": "oldest", **asked}
-        session.send_text(json.dumps({"type": "subscribe", "id": "1", "payload": payload}))
-        rows: list[list[Any]] = []
-        snapshots = 0
-        while snapshots < 2:
-            frame = json.loads(session.receive_text())
-            assert frame["type"] != "error", frame
-            if frame["type"] == "next":
-                rows += frame["payload"]["rows"]
-                snapshots += 1
-        return rows
-
-
-def ask_by_websocket(api: TestClient, job: Job, **asked: Any) -> list[list[Any]]:
-    with api.websocket_connect("ws://127.0.0.1/api/v1/ws", subprotocols=[frames.SUBPROTOCOL]) as session:
-        session.send_text(json.dumps({"type": "connection_init"}))
-        session.send_text(json.dumps({"type": "query", "id": "1", "payload": {"job": job.id, **asked}}))
-        rows: list[list[Any]] = []
+        session.send_text(json.dumps({"type": kind, "id": "1", "payload": payload}))
         while (frame := json.loads(session.receive_text()))["type"] != "complete":
             assert frame["type"] != "error", frame
             if frame["type"] == "next":
-                rows += frame["payload"]["rows"]
-        return rows
+                yield frame["payload"]
+
+
+def follow(api: TestClient, job: Job, **asked: Any) -> list[list[Any]]:
+    snapshots = sent(api, "subscribe", {"job": job.id, "from": "oldest", **asked})
+    return [row for snapshot in islice(snapshots, 2) for row in snapshot["rows"]]
+
+
+def ask_by_websocket(api: TestClient, job: Job, **asked: Any) -> list[list[Any]]:
+    return [row for piece in sent(api, "query", {"job": job.id, **asked}) for row in piece["rows"]]
 
 
 @pytest.mark.parametrize("ask", [post, follow, ask_by_websocket])
