@@ -47,7 +47,7 @@ _START_S: Final = 120.0
 """How long the process that looks are forked from may take to be ready; where nothing is compiled yet, ten seconds."""
 
 HERE_BYTES_MAX: Final = 2 << 10
-"""Texts of so many bytes in all are read and bound in the API itself; the worst of them take a tenth of a second."""
+"""Texts up to this size together are read and bound in the API itself; the worst take a tenth of a second."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")

@@ -12,7 +12,7 @@ from backend.problems import Place, Problem
 from streamjoin.errors import InputError, RunError
 
 SPEC_BYTES_MAX = 32 << 10
-"""Of an entry as JSON; lists show two hundred in one answer."""
+"""Of an entry as JSON; one answer lists up to two hundred of them."""
 NAME_MAX = 63
 """Letters of a name that queries have for a stream or relation."""
 _NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_MAX - 1}}}")
@@ -33,7 +33,7 @@ def check_size(spec: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
     """An entry is a short text.
 
     Args:
-        earlier: what it was; one of an earlier version that is longer may stay so, but not grow.
+        earlier: what it was before. One that was already too long may stay, but not grow.
     Raises:
         Problem: it is a long one.
     """

@@ -1,4 +1,4 @@
-"""What comes from outside costs no more for being wrong in thousands of places than in a few."""
+"""Input that is wrong in thousands of places costs no more than input that is wrong in a few."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_core import PydanticKnownError
 
 
 class Given(BaseModel):
-    """Unknown fields are mistakes. Where there are more than it has fields, the first of them alone is told."""
+    """Unknown fields are errors. If an input has more than the model, only the first unknown one is reported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,9 +25,9 @@ class Given(BaseModel):
 
 
 def at_most(entries: int) -> BeforeValidator:
-    """Counts the entries of a dictionary before it looks at them; `Field(max_length=...)` before it describes that.
+    """Count the entries of a dictionary before any of them is checked. `Field(max_length=...)` documents the limit.
 
-    Pydantic itself counts those that are right, and tells of each that is wrong.
+    Pydantic by itself checks each entry first, reports every wrong one, and counts only the right ones.
     """
 
     def check(given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How long a request's line and headers may be, and how long they may take: the parser itself keeps them all."""
+"""Limits on the size and duration of a request's line and headers, all of which the parser keeps in memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES_MAX: Final = 64 << 10
-"""Of a request's line and headers together, and of what comes in a body beside it: trailers, sizes of chunks."""
+"""Of a request's line and headers together; also of what surrounds a body: trailers and sizes of chunks."""
 HEAD_S_MAX: Final = 60.0
-"""From a connection's begin, or a head's first byte, until it is complete."""
+"""From the start of a connection, or the first byte of a head, until the head is complete."""
 _BESIDE: Final = len(": \r\n")
 _TOO_LONG: Final = f"The request line and headers have more than {HEAD_BYTES_MAX:,} bytes."
 
@@ -22,7 +22,7 @@ class BoundedHeads(HttpToolsProtocol):
     """
 
     _open_bytes = 0
-    """Of the pieces that came since the last one with a part of a body, or with the end of a head or of a message."""
+    """Received since the last piece with part of a body, the end of a head or the end of a message."""
     _is_too_long = False
     _timer: asyncio.TimerHandle | None = None
 
@@ -51,7 +51,7 @@ class BoundedHeads(HttpToolsProtocol):
         """The parser's.
 
         Raises:
-            ValueError: they are too long, though they came in one piece.
+            ValueError: the headers are too long, even though they came in one piece.
         """
         if len(self.url) + sum(len(name) + len(value) + _BESIDE for name, value in self.headers) > HEAD_BYTES_MAX:
             self._is_too_long = True
@@ -78,7 +78,7 @@ class BoundedHeads(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._timer = None
-        # Whoever is being answered may have sent an empty line too much, or take long over a body.
+        # While a request is being answered, a stray empty line or a slow body is no reason to close.
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 

@@ -1,7 +1,7 @@
-"""Replies to requests that are done once: how much of one is kept, and what a repetition is told.
+"""Replies to requests that are done once: how much of a reply is kept, and what a repetition gets.
 
-Status and headers are kept of each, and its body where one actor's have room. Otherwise a repetition reads again what
-the request made, and where that is gone or was changed it is told that the request was done.
+Status and headers are always kept, the body as long as the actor has room for it. Without the body, a repetition gets
+what the request made, read anew; if that is gone or was changed, it is told that the request was done before.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from backend.paths import path_of
 from backend.problems import Problem, send_problem
 
 SMALL_BYTES = 256
-"""A body of up to so many bytes is kept in any case: its row takes more. There are as many as the rate limit allows."""
+"""Bodies up to this size are always kept, as their row takes more. The rate limit bounds how many there are."""
 REPLY_BYTES_MAX = 64 << 10
 ACTOR_BYTES_MAX = 16 << 20
 """All larger bodies of one actor together."""
 LOOK_S: Final = 60.0
-"""So often it is looked how much there really is: other processes keep replies, too, and old ones go."""
+"""How often the real amount is looked up: other processes keep replies too, and old replies go away."""
 REPLAYED: Final = "Idempotency-Replayed"
 _KEPT_HEADERS: Final = ("content-type", "location", "etag")
 
@@ -48,7 +48,7 @@ class Reply:
         self.messages.append(message)
 
     def kept_headers(self) -> dict[str, str]:
-        """Those that a repetition is told, too."""
+        """The headers that a repetition gets, too."""
         start = next(message for message in self.messages if message["type"] == "http.response.start")
         return {
             name.decode(): value.decode() for name, value in start["headers"] if name.decode().lower() in _KEPT_HEADERS
@@ -57,14 +57,14 @@ class Reply:
 
 @dataclass(slots=True)
 class _Looked:
-    """What bodies of one actor take, and when that was looked at last."""
+    """How many bytes one actor's bodies take, and when that was last looked up."""
 
     at_s: float
     size: int
 
 
 class Room:
-    """What one process knows of the bodies that are kept of each actor. Safe for threads."""
+    """What one process knows about the bodies kept for each actor. Safe for threads."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -74,7 +74,7 @@ class Room:
     def takes(self, actor: str, size: int) -> bool:
         """Whether a body of so many bytes is to be kept; it counts from now on.
 
-        Cost: every `LOOK_S`, of an actor whose bodies are not small, a look at each of that actor's rows.
+        Cost: for bodies that are not small, the catalog reads all of the actor's rows every `LOOK_S`.
         """
         if size <= SMALL_BYTES or size > REPLY_BYTES_MAX:
             return size <= SMALL_BYTES
@@ -99,7 +99,7 @@ async def replay(known: Idempotency, app: ASGIApp, scope: Scope, send: Send) -> 
 
     Args:
         known: what was done.
-        app: is asked for what that made, where the body was not kept.
+        app: asked for what the request made, if the body was not kept.
     """
     headers: dict[str, str] = known.headers or {}
     body = known.reply if known.reply is not None else await _read_again(headers, app, scope)
@@ -137,7 +137,7 @@ def _not_kept(status: int | None, headers: dict[str, str], scope: Scope) -> Prob
 
 
 def again(body: bytes) -> Receive:
-    """A body that was read, for whoever reads it next."""
+    """Gives a body that was already read to whoever reads it next."""
     given = False
 
     async def receive() -> Message:

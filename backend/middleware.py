@@ -34,7 +34,7 @@ ROWS = re.compile(r"/api/v1/streams/[^/]+/rows")
 """Where rows are pushed; other bodies are short texts, which are parsed while others wait."""
 TEXT_BYTES_MAX = 256 << 10
 OPEN_BYTES_MAX = 4 << 10
-"""Of what is parsed before it is known who sent it: a name and a password, however they are escaped."""
+"""Of bodies that are parsed before the sender is known: a name and a password, however they are escaped."""
 QUIET = ("/livez", "/readyz", "/metrics")
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),

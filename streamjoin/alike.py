@@ -1,4 +1,4 @@
-"""Names that look like one that there is not: what a person probably meant."""
+"""Known names that look like an unknown one: what a person probably meant."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 
 LETTERS_MAX: Final = 63
 ALL_LETTERS_MAX: Final = 16_384
-"""Of all known names that are compared together: enough for a thousand of sixteen letters."""
+"""Letters compared in all: enough for a thousand names of sixteen letters."""
 
 
 def alike(wanted: str, known: Iterable[str], *, most: int, cutoff: float) -> list[str]:
     """The known names that look like `wanted` in whatever case, the likest first.
 
     Args:
-        most: so many at most.
-        cutoff: how like they have to be, from 0 to 1.
-    Cost: a tenth of a second at most. Two names take the product of their lengths, so those above `LETTERS_MAX` are
-        not compared, and of the others the first `ALL_LETTERS_MAX` letters.
+        most: how many to return at most.
+        cutoff: how similar they must be, from 0 to 1.
+    Cost: a tenth of a second at most. Comparing two names takes the product of their lengths, so names above
+        `LETTERS_MAX` letters are left out, and after `ALL_LETTERS_MAX` letters in all no more names are compared.
     """
     if len(wanted) > LETTERS_MAX:
         return []

@@ -28,7 +28,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write a file under, which then comes into place in one step; where that fails, it is removed."""
+    """Yield a temporary name to write to. The file then replaces `path` in one step; if that fails, it is removed."""
     temporary = temporary_beside(path)
     try:
         yield temporary

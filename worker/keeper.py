@@ -128,7 +128,7 @@ class Keeper:
                     with self.catalog.read() as session:
                         stop = leases.asked_to_stop(session, self.job_id, self.generation)
             except leases.LeaseLostError as lost:
-                with self._giving_back:  # it may be over because it was given back just now
+                with self._giving_back:  # it may have been given back just now
                     if not self._over.is_set():
                         self.die(str(lost))
                 return

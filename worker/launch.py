@@ -138,7 +138,7 @@ def forget(settings: Settings, catalog: Catalog, job_id: str) -> None:
 
 
 def remove_folder(settings: Settings, job_id: str) -> None:
-    """Remove the folder of a job that is gone, once nothing of it runs here any more."""
+    """End what still runs here of a job that is gone, then remove its folder."""
     if not processes.kill_all(partial(processes.members, settings.data, job_id)):
         shutil.rmtree(settings.job_folder(job_id), ignore_errors=True)
 

@@ -91,7 +91,7 @@ class Machines:
 
     @contextmanager
     def closed_after(self) -> Iterator[None]:
-        """While this thread has the catalog open; it is closed at the end, and nothing forks before."""
+        """Have the catalog open in the block, and close it afterwards; nothing forks meanwhile."""
         with self._open:
             try:
                 yield

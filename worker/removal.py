@@ -25,9 +25,9 @@ _log = logging.getLogger("streamjoin.reconciler")
 
 
 def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
-    """Remove a job that is to be deleted and that nobody runs; tell whether it went by this.
+    """Remove a job that is to be deleted and that nobody runs. Returns whether this call removed it.
 
-    If its results or its state cannot be removed now, it stays, and its reason says why.
+    If its results or its state cannot be removed now, the job stays, and its reason says why.
 
     Raises:
         SQLAlchemyError: the catalog does not answer.
@@ -58,7 +58,7 @@ def remove(settings: Settings, catalog: Catalog, job_id: str) -> bool:
 
 
 def _in_former_stores(session: Session, job: Job) -> list[Job]:
-    """The same job with each store that its results were kept in before it was changed, as far as that is known."""
+    """The job once for each store that kept its results before it was changed, as far as its kept versions tell."""
     specs = session.scalars(select(JobRevision.spec).where(JobRevision.job_id == job.id))
     # SQLite's files go with the folder, and no other machine knows them.
     kinds = {spec.store for spec in specs if spec.store is not None} - {"sqlite", job.spec.store}

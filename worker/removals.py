@@ -1,4 +1,4 @@
-"""Jobs that are being removed: beside the looks at all the others, as the results of one may take minutes to go."""
+"""Removes jobs beside the reconciler's looks: removing the results of one job may take minutes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _log = logging.getLogger("streamjoin.reconciler")
 
 
 class Removals:
-    """Removes jobs in a few threads, which end when there is no more to do, and with the process at any moment.
+    """Removes jobs in a few daemon threads. They end when no job is left to remove, or with the process.
 
     Args:
-        remove: removes the job of an id; if it fails, whoever looks at the job later asks again.
+        remove: removes the job with this id. If it fails, a later look asks again.
     """
 
     def __init__(self, remove: Callable[[str], None]) -> None:
@@ -35,7 +35,7 @@ class Removals:
         return len(self._under_way)
 
     def ask(self, job_id: str) -> None:
-        """Remove a job soon; one that is being removed goes on."""
+        """Remove a job soon, unless it is being removed already."""
         with self._lock:
             if job_id in self._under_way:
                 return
@@ -44,7 +44,7 @@ class Removals:
             if self._threads == AT_ONCE:
                 return
             self._threads += 1
-        # Not a pool: the process would wait at its end until that has done all it was asked for.
+        # Not a pool: a process that ends would wait until the pool has done everything.
         threading.Thread(target=self._run, name="removal", daemon=True).start()
 
     def _run(self) -> None:

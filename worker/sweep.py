@@ -1,4 +1,4 @@
-"""What removed jobs left on this machine: it may have been away when the others were told of it."""
+"""Removes what deleted jobs left on this machine, which may have been off when the others were told."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(settings: Settings, machine: Machines) -> None:
 
 
 def sweep(settings: Settings, machine: Machines) -> None:
-    """Remove what removed jobs left here. If the catalog does not answer, it stays for the next time."""
+    """Remove what deleted jobs left here. If the catalog does not answer, the next sweep does it."""
     try:
         with machine.closed_after(), machine.catalog.read() as session:
             gone = left_by(settings, session)
@@ -46,10 +46,10 @@ def sweep(settings: Settings, machine: Machines) -> None:
 
 
 def left_by(settings: Settings, session: Session) -> list[str]:
-    """The jobs that have a folder here, and of which the catalog says that they were removed.
+    """The jobs that have a folder here and that the catalog says were removed.
 
-    That it does not know a job is not enough: it may be another platform's, new, or an older one from a backup, and the
-    folder has the only state that there is.
+    It is not enough that the catalog does not know a job: the catalog may be new, another platform's or an old backup,
+    and the folder may hold the only copy of the job's state.
     """
     folders = {path.name for path in settings.job_folder("").glob("job_*") if launch.JOB_ID.fullmatch(path.name)}
     unknown = folders.difference(session.scalars(select(Job.id))) if folders else folders

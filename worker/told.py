@@ -1,4 +1,4 @@
-"""Launches that machines were told of: what they may not have counted yet, and who was told in vain."""
+"""Launches that were sent to machines: which ones a machine may not have counted yet, and which came to nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 from backend.catalog.models import Job, Lease
 
 COUNTED_S: Final = 60.0
-"""So long after a launch its driver may not have taken all its memory yet."""
+"""For how long after a launch its driver may not have taken all its memory yet."""
 LEFT_OUT_S: Final = 300.0
-"""So long a machine that was told in vain is left out, unless a launch succeeds there."""
+"""How long a machine that ignored a launch is left out, unless a launch succeeds there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class _Launch:
 
 
 class Told:
-    """What one reconciler remembers of its launches; all of it may be forgotten.
+    """What one reconciler remembers of its launches; losing it does no harm.
 
     Args:
-        void_s: so long after it was sent nobody takes a message any more.
+        void_s: how long after it was sent a message expires.
         steady_s: a clock that nobody sets.
     """
 
@@ -46,7 +46,7 @@ class Told:
         self._waiting[job.id] = _Launch(job.generation + 1, job.wanted_since_us, machine, now_s)
 
     def look(self, rows: Collection[tuple[Job, Lease | None]], machines: Collection[str]) -> None:
-        """Whoever took a lease since the last look answers; what is not there any more is forgotten."""
+        """Note which machines took a lease since the last look, and forget jobs and machines that are gone."""
         for job, lease in rows:
             if lease is not None and self._launched.get(job.id) != lease.generation:
                 self._launched[job.id] = lease.generation
@@ -59,9 +59,9 @@ class Told:
         self._silent = {name: at_s for name, at_s in self._silent.items() if name in machines and at_s > old_s}
 
     def in_vain(self, job: Job) -> str | None:
-        """The machine that was told to launch what is still to be launched, and did not while it could.
+        """The machine that was told to launch this job and had time to do so, but did not.
 
-        A job that people stopped and started meanwhile tells nothing: whoever looked at it then had nothing to launch.
+        A job that was stopped and started meanwhile says nothing: the machine may have found nothing to launch.
         """
         told = self._waiting.get(job.id)
         if told is None or self._steady_s() - told.at_s < self._void_s:
@@ -73,9 +73,9 @@ class Told:
         return told.machine
 
     def counted(self) -> list[str]:
-        """The machines that were told of launches lately, once for each."""
+        """The machines that were told of launches recently, one entry per launch."""
         return [name for name, at_s in self._counted if self._steady_s() - at_s < COUNTED_S]
 
     def silent(self) -> dict[str, float]:
-        """The machines that were told in vain, and when that was found last."""
+        """The machines that ignored a launch, and when that was last noticed."""
         return self._silent

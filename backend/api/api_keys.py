@@ -25,7 +25,7 @@ from backend.problems import Place, Problem
 router = APIRouter(prefix="/api/v1/api-keys", tags=["api-keys"])
 KEYS_MAX = 100
 ROWS_MAX = 2_000
-"""Keys of one user that are kept, with those that ended."""
+"""How many keys of one user are kept, including those that ended."""
 DAY_US = 86_400_000_000
 
 
@@ -149,13 +149,13 @@ def revoke_api_key(context: InContext, actor: Viewer, id: str) -> None:
 
 
 def _check_room(session: Session, actor: Actor, kept_days: float) -> None:
-    """Refuse one key more than a user may have, ended ones with the others: they are kept for `kept_days`."""
+    """Refuse another key to a user who has as many as allowed. Ended keys count as long as they are kept."""
     own = ApiKey.user_id == actor.id
     holds = or_(ApiKey.expires_at_us.is_(None), ApiKey.expires_at_us > now_us())
     live = select(func.count()).where(own, ApiKey.revoked_at_us.is_(None), holds)
     if session.scalars(live).one() >= KEYS_MAX:
         raise Problem("conflict.too_many_keys", f"you have {KEYS_MAX} keys, which is the limit; revoke one first")
-    # A key that leaked must not take away all room from whoever logs in.
+    # A leaked key must not use up all the keys of the user it belongs to.
     limit = ROWS_MAX if actor.key_id is None else ROWS_MAX // 2
     kept, first_us = session.execute(select(func.count(), func.min(ended_at_us())).where(own)).one()
     if kept >= limit and first_us is not None:

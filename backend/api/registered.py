@@ -48,7 +48,7 @@ from backend.uploads.readers import hold
 Row = TypeVar("Row", Stream, Relation)
 SHOWN_ROWS = 100
 SECRETS_MAX = 50
-"""Of one stream or relation."""
+"""For one stream or relation."""
 
 
 class RegisteredOut(BaseModel):
@@ -130,7 +130,7 @@ class Registry(Generic[Row]):
             _check_upload_stays(context, session, row)
             session.add(row)
             record(session, f"{self.what}.created", f"{self.what} {row.name} was registered", actor_id=actor.id)
-            make_folder(context.settings, row.id, row.spec)  # last, so that one that is refused leaves none
+            make_folder(context.settings, row.id, row.spec)  # last: a refused stream leaves no folder
         response.headers["Location"] = f"/api/v1/{self.table.__tablename__}/{row.id}"
         response.headers["ETag"] = etag(row)
 
@@ -188,7 +188,7 @@ class Registry(Generic[Row]):
     def _sealed_anew(
         self, settings: Settings, seen: Row, spec: dict[str, Any] | None, secrets: Mapping[str, str] | None
     ) -> bytes | None:
-        """The secrets that a change brings; where it brings none, those that are there must be good for its entry."""
+        """The new secrets, sealed. If there are none, the present ones must be for the same server as before."""
         if secrets is None and seen.secrets is not None and spec is not None:
             self.check_same_server(seen.spec, spec)
         return self.sealed(settings, seen.spec if spec is None else spec, secrets)

@@ -160,7 +160,11 @@ def sample_relation(context: InContext, actor: Viewer, id: str) -> RelationSampl
 
 
 def _checked(context: Context, spec: dict[str, Any], earlier: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The entry as it is kept, which may have been another, or a problem that points into `spec`."""
+    """The entry as it is kept, or a problem that points into `spec`.
+
+    Args:
+        earlier: what it was before; None for a new one.
+    """
     check_size(spec, earlier)
     with pointing_into_spec():
         check_wildcards(spec.get("path"))

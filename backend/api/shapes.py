@@ -19,7 +19,7 @@ from backend.problems import Problem
 T = TypeVar("T")
 LIMIT_MAX = 200
 TRIES = 5
-"""A change is made of what is there, and made anew so often where somebody else was faster."""
+"""How often a change is made anew because somebody else changed the same thing first."""
 
 
 class Body(Given):
@@ -89,7 +89,7 @@ class Versioned(Protocol):
 
 
 def changes_always(row: Versioned, what: str) -> Problem:
-    """The problem of a change that was made anew `TRIES` times."""
+    """The problem when others were faster `TRIES` times in a row."""
     detail = f"{what} is changed again and again meanwhile; read it, and change it once others are done"
     return Problem("changed_meanwhile.version_differs", detail, params={"version": row.version})
 

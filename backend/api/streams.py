@@ -236,7 +236,7 @@ def _checked(
     """The entry as it is kept, or a problem that points into `spec`.
 
     Args:
-        earlier: what it was, as clients see it.
+        earlier: what it was before, as clients see it; None for a new one.
         is_look: its columns are looked at anyway, and what is wrong with them is told by an example then.
     """
     check_size(spec, earlier)

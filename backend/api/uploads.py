@@ -27,7 +27,7 @@ from backend.uploads.readers import Readers, hold
 router = APIRouter(prefix="/api/v1/uploads", tags=["uploads"])
 
 _MAKING: Final = Lock()
-"""Making a file takes a processor and memory: one at a time, however many ask."""
+"""Making a file takes a processor and memory, so one is made at a time, however many ask."""
 
 
 class UploadOut(BaseModel):
@@ -114,10 +114,10 @@ def keep_made(context: Context, actor: Actor, name: str, made: Callable[[], byte
 
 
 def is_as_made(context: Context, actor: Actor, name: str, made: Callable[[], bytes]) -> bool:
-    """Whether a file is there, and has what the platform would make, and not what somebody sent under its name.
+    """Whether a file is there with the content the platform would make, rather than what somebody sent by that name.
 
     Raises:
-        Problem: it is there, and is not the actor's to remove.
+        Problem: it is there, and the actor may not remove it.
     Cost: the file is made once in the life of this process.
     """
     folder = folder_of(context.settings)

@@ -141,7 +141,7 @@ def _is_guarded(path: str) -> bool:
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether anybody may ask for it, without a login."""
+    """Whether this needs no login."""
     return (method, path) in OPEN or (method in ("GET", "HEAD") and path.startswith(OPEN_BELOW))
 
 

@@ -1,4 +1,4 @@
-"""API keys that ended: when they did, and when they are forgotten. Whoever looks after jobs needs no more of keys."""
+"""API keys that ended: when they did, and forgetting them. Apart from `auth.keys`, so the reconciler can import it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from backend.catalog.models import ApiKey
 
 
 def ended_at_us(key: type[ApiKey] = ApiKey) -> ColumnElement[int | None]:
-    """When a key was revoked, or else expires; NULL where it has no end."""
+    """When a key was revoked, or else expires; NULL if it does not end."""
     return func.coalesce(key.revoked_at_us, key.expires_at_us)
 
 
 def forget_ended(session: Session, before_us: int) -> None:
-    """Remove keys that ended before some time, but for those that made one which did not."""
+    """Remove keys that ended before some time, except those that made a key which did not."""
     made = aliased(ApiKey)
     lives = or_(ended_at_us(made).is_(None), ended_at_us(made) >= before_us)
     leaves_some = exists().where(made.made_by_key == ApiKey.id, lives)

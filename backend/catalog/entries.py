@@ -1,4 +1,4 @@
-"""Jobs without the entries of their streams and relations, which may be a MiB of each job, and the names of these."""
+"""Loading jobs without the entries of what they read, up to a MiB per job, and the names of the entries alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sqlalchemy.sql.expression import FunctionElement
 from backend.catalog.models import Job
 
 WITHOUT_ENTRIES: Final = (defer(Job.streams, raiseload=True), defer(Job.relations, raiseload=True))
-"""Options of a question for jobs."""
+"""Options of a SELECT of jobs."""
 
 
 class names_in(FunctionElement[list[str]]):  # noqa: N801 - reads as a function of SQL
-    """The names in a column with a JSON object, as a list; its values stay in the catalog."""
+    """The names in a column with a JSON object, as a list; the values are not loaded."""
 
     type = JSON()
     inherit_cache = True

@@ -34,7 +34,7 @@ from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
 
 REVISIONS_BYTES_MAX = 4 << 20
-"""Of all earlier versions of a job; the newest of them is kept however large it is."""
+"""Of all earlier versions of a job together. The newest is kept however large it is."""
 
 
 def find_job(session: Session, id_or_name: str, *, held: bool = False) -> Job:
@@ -232,9 +232,9 @@ def change(
 
 
 def _forget_old(session: Session, job: Job, kept: int) -> None:
-    """Drop the oldest of a job's earlier versions, of which there are too many or which have too many bytes.
+    """Drop the oldest of a job's earlier versions if there are too many, or if they take too many bytes.
 
-    Cost: the catalog reads what is kept of them.
+    Cost: the catalog reads all kept versions of the job.
     """
     columns = (JobRevision.spec, JobRevision.streams, JobRevision.relations)
     spec, streams, relations = (func.length(cast(column, Text)) for column in columns)

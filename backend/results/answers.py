@@ -158,7 +158,7 @@ class Running:
         self._watch.stop = True
 
     def close(self) -> None:
-        """Give back what it holds, without waiting: a step that is under way does so at its end."""
+        """Give back what it holds, without waiting. If a step is under way, the step does so when it ends."""
         self.abandon()
         if self._lock.acquire(blocking=False):
             try:

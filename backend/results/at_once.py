@@ -16,7 +16,7 @@ BLOCKS_STORED = 20_000
 """Of so many blocks at most it is settled which can hold an answer."""
 BLOCKS_READ = 64
 CELLS = 2_048
-"""Rows by columns that are written."""
+"""Rows times columns that are written."""
 FORMATS = ("json", "ndjson", "csv")
 
 

@@ -1,4 +1,4 @@
-"""Conditions on results: bound once for each answer, where a long one holds up nobody."""
+"""Conditions on results: bound once per answer, in a process of their own if they are long."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def bound_condition(who: str | None, where: str | None, description: Description
     Args:
         who: for whom.
     Raises:
-        Problem: it cannot be bound, and is named with the place in it if there is one; or others are being worked on.
-    Cost: of a long one a process, as its binding holds Python's lock for up to a second.
+        Problem: it cannot be bound; names the condition, and the place in it if known. Or too many are being bound.
+    Cost: a process for a long one, because binding holds Python's lock for up to a second.
     """
     if where is None:
         return None
@@ -30,7 +30,7 @@ def bound_condition(who: str | None, where: str | None, description: Description
 
 
 def parts_of(bound: Expression | None) -> int:
-    """In how many parts a condition is evaluated: each as often as it occurs, since a shared one is evaluated anew.
+    """How many parts of a condition are evaluated. A shared part counts each time, because it is evaluated each time.
 
     Args:
         bound: None for no condition.

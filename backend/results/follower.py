@@ -336,7 +336,7 @@ class Follower:
         make = partial(self.feed.make, view, snapshot)
         for left in range(TRIES, 0, -1):
             try:
-                # Before it is asked for: nobody waits for a payload that somebody else has no turn to make.
+                # The turn comes first: otherwise others could wait for a payload whose maker has no turn yet.
                 async with self._turns.turn(self._actor) as turn:
                     return await view.payload(snapshot.id, partial(turn.run, make), self.feed.limits)
             except StoreError:

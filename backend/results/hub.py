@@ -29,7 +29,7 @@ LOOK_S = 1.0
 """How often the catalog is asked what became of the jobs that are followed."""
 THREADS = 4
 OF_ONE = 2
-"""Threads that read history, or bind conditions, for one actor at once."""
+"""Threads that one actor may have at once, to read history or bind conditions."""
 
 _log = logging.getLogger("streamjoin.results")
 

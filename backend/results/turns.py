@@ -1,4 +1,4 @@
-"""Threads that one actor has at once: fewer than there are.
+"""How many threads of a pool one actor may have at once: fewer than there are.
 
 A question that finds nothing holds its thread for as long as it may take. Whoever asks several such waits for those,
 and others do not.
@@ -23,26 +23,26 @@ class _Of:
 
 
 class Turn:
-    """Of somebody whose turn it is: one thing may be done in a thread."""
+    """An actor's turn: the right to do one thing in a thread."""
 
     def __init__(self, pool: Executor) -> None:
         self._pool = pool
         self._work: Future[Any] | None = None
 
     def run(self, act: Callable[[], T]) -> asyncio.Future[T]:
-        """Do something that blocks. Who is cancelled meanwhile keeps the turn until the thread is free again."""
+        """Do something that blocks. If the caller is cancelled, the turn lasts until the thread is free again."""
         work = self._work = self._pool.submit(act)
         return asyncio.wrap_future(work)
 
     def call_when_free(self, act: Callable[[], None]) -> None:
-        """In the loop's thread: now, unless a thread still works."""
+        """Call `act` in the loop's thread: now, or once the thread is free."""
         if self._work is None or self._work.done():
             act()
             return
         loop = asyncio.get_running_loop()
 
         def tell(_: Future[Any]) -> None:
-            with suppress(RuntimeError):  # the loop has ended, and the process is about to
+            with suppress(RuntimeError):  # the loop is closed, because the process is ending
                 loop.call_soon_threadsafe(act)
 
         self._work.add_done_callback(tell)

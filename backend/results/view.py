@@ -1,4 +1,4 @@
-"""One question to a feed, with what was made for it lately."""
+"""One question to a feed, and the payloads made for it recently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class View:
         question: its `where` and `select`.
     Attributes:
         actor: who asked it first.
-        parts: of its condition, as often as they are evaluated for each block.
+        parts: how many parts of its condition are evaluated for each block.
     """
 
     def __init__(self, question: Question, description: Description) -> None:

@@ -39,7 +39,7 @@ def stored_entry(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -
 
 
 def make_folder(settings: Settings, stream_id: str, entry: Mapping[str, Any]) -> None:
-    """Make the spool folder of a pushed stream, as a job may be made before the first row is pushed."""
+    """Make the spool folder of a push stream: a job may be made before the first row is pushed."""
     if is_push(entry):
         spool.folder_of(settings.data, stream_id).mkdir(parents=True, exist_ok=True)
 

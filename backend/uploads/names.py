@@ -18,7 +18,7 @@ PREFIX: Final = "upload:"
 NAME_BYTES_MAX: Final = 120
 WILDCARDS: Final = "*?"
 STARS_MAX: Final = 4
-"""Each `*` of a pattern multiplies the ways in which a name may match."""
+"""Each `*` of a pattern multiplies the ways a name can match."""
 _MARKS: Final = " ._-+,()@"
 """What a name may have besides letters and digits."""
 
@@ -58,7 +58,7 @@ def is_upload(path: object) -> TypeGuard[str]:
 
 
 def check_wildcards(path: object) -> None:
-    """Refuse a pattern of uploads that takes long to match; jobs and entries of earlier versions keep theirs.
+    """Refuse a pattern of uploads that takes long to match. Jobs, and entries of earlier versions, keep theirs.
 
     Raises:
         InputError: it has too many `*`.

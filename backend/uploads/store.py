@@ -46,14 +46,14 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file has in it, without it."""
+    """What tells a file's content from others: its size and SHA-256."""
 
     bytes: int
     sha256: str
 
 
 def content_of(written: bytes) -> Content:
-    """What a file with these bytes has in it."""
+    """The same for a file with these bytes."""
     return Content(len(written), sha256(written).hexdigest())
 
 
@@ -197,7 +197,7 @@ def find(folder: Path, name: str) -> Upload | None:
 def has(folder: Path, name: str, content: Content) -> bool:
     """Whether there is an upload with this content, and no other.
 
-    Cost: reads it, piece by piece, where it has as many bytes.
+    Cost: reads it, piece by piece, if its size matches.
     """
     try:
         with open(folder / name, "rb") as file:

@@ -53,7 +53,7 @@ class States(Protocol):
         """StateError: the state of `version` is of more units than so many."""
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """Remove what is not needed any more of all units but these, which are about to be at `version`."""
+        """Remove what is no longer needed of units that left: all but these, which are about to reach `version`."""
 
     def open_segment(self, unit: int, info: SegmentInfo) -> pa.RecordBatch:
         """A segment's rows, by the name that `unit` has for it. StateError: it is missing or damaged."""

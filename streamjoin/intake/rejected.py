@@ -250,7 +250,7 @@ def _shortened(head: Head) -> list[Segment]:
 
 def _sweep(folder: Path, head: Head, batch: int) -> None:
     """Remove files of tasks whose rows are kept by now, and segments that a dying driver dropped or had begun."""
-    # With what a task that was killed left under the name that it wrote its file by.
+    # Also the temporary files of tasks that were killed.
     for path in (folder / "batches").glob("*.jsonl*"):
         if int(path.name.removeprefix(".").split("-", 1)[0]) <= batch:
             path.unlink(missing_ok=True)

@@ -98,7 +98,7 @@ class History:
         self.relation = relation
 
     def uses(self) -> list[Use]:
-        """Of each version, oldest first; a batch that was repeated counts once. A line that is none is left out."""
+        """Of each version, oldest first; a batch that was repeated counts once. Unreadable lines are left out."""
         found: dict[int, Use] = {}
         for use in self._lines():
             found.setdefault(use.version, use)
@@ -126,7 +126,7 @@ class History:
 
     def _put(self, name: str, text: str) -> None:
         for left in self.folder.glob(f".{name}.*"):
-            left.unlink()  # by one that was killed: nobody else writes it
+            left.unlink()  # from a process that was killed; nobody else writes this file
         put_durably(self.folder / name, text.encode())
 
     def look(self) -> Look:
@@ -169,15 +169,15 @@ class History:
         (self.folder / _ASKED).touch()
 
     def is_asked(self) -> bool:
-        """Whether somebody wants it read anew; asks once, and again in a job that starts before it is `answered`."""
+        """Whether somebody wants it read anew. Says so once; a job that starts before `answered` is told again."""
         return self._renamed(_ASKED, _ANSWERING)
 
     def answered(self) -> None:
-        """It was read, as well as it can be."""
+        """The read that was asked for has ended, well or badly."""
         (self.folder / _ANSWERING).unlink(missing_ok=True)
 
     def ask_again(self) -> None:
-        """Ask for what a job took on that stopped before it was `answered`."""
+        """Ask again for a read that a stopped job did not finish."""
         self._renamed(_ANSWERING, _ASKED)
 
     def _renamed(self, name: str, to: str) -> bool:

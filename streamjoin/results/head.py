@@ -116,7 +116,7 @@ class Head:
         )
 
     def based(self, generation: int, time_max_us: int | None) -> Head:
-        """The head once a generation has written a base of results up to a time; None where there were none."""
+        """The head once a generation has written a base of results up to a time; None if there were no results."""
         below_us = latest_us((time_max_us, self.below_time_max_us))
         return replace(self, base=generation, below_time_max_us=below_us)
 
@@ -187,5 +187,5 @@ NOTHING = Elsewhere()
 
 
 def latest_us(times_us: Iterable[int | None]) -> int | None:
-    """The latest of some result times, of which any may lie before 1970; None where there is none."""
+    """The latest of some result times, which may lie before 1970; None if there is none."""
     return max((one for one in times_us if one is not None), default=None)

@@ -12,18 +12,19 @@ from streamjoin.plan.functions.times import to_text as time_texts
 
 
 def iso_times(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Timestamps, in UTC, and dates as ISO 8601; years that have not four digits as they are."""
+    """Timestamps, in UTC, and dates as ISO 8601. Years without exactly four digits stay as they are."""
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp(times.type.unit, "UTC"))
     return pc.replace_substring(time_texts(times), " ", "T", max_replacements=1)
 
 
 def _objects(table: pa.Table) -> list[str]:
-    """Each row as DuckDB writes it; empty for one with a text that is no UTF-8."""
+    """Each row as DuckDB writes it; an empty text for a row that holds invalid UTF-8."""
     import duckdb  # here, since processes that write or read no JSON need not wait for it
 
     with duckdb.connect() as connection:
-        # No column of results is called so, which would be taken for the row; one without a name would be given one.
+        # No result column is called `__rows`, so here it means the whole row. DuckDB would invent a name for a column
+        # without one.
         unnamed = "__unnamed"
         connection.register("__rows", table.rename_columns([name or unnamed for name in table.column_names]))
         lines = [line for (line,) in connection.execute("SELECT to_json(__rows)::VARCHAR FROM __rows").fetchall()]
@@ -33,7 +34,7 @@ def _objects(table: pa.Table) -> list[str]:
 
 
 def _legible(table: pa.Table) -> pa.Table:
-    """Few rows, with bytes of texts that are no UTF-8 as `\\xe9`."""
+    """The same rows, with bytes that are not valid UTF-8 written as `\\xe9`. Goes value by value, so for few rows."""
     for place, column in enumerate(table.schema):
         if pa.types.is_string(column.type):
             values = table[place].cast(pa.binary()).to_pylist()
@@ -45,7 +46,7 @@ def _legible(table: pa.Table) -> pa.Table:
 def json_lines(table: pa.Table) -> list[str]:
     """Each row as a JSON object: times as ISO 8601 in UTC, spans as microseconds, bytes as DuckDB writes them.
 
-    NaN and infinities become null. Files may call a text what is none; such bytes are written as `\\xe9`.
+    NaN and infinities become null. A text from a file may hold invalid UTF-8; its bytes are written as `\\xe9`.
     """
     if table.num_rows == 0:
         return []
@@ -59,7 +60,8 @@ def json_lines(table: pa.Table) -> list[str]:
         elif pa.types.is_duration(column.type):
             table = table.set_column(place, column.name, table[place].cast(pa.int64()))
         elif pa.types.is_decimal(column.type) and column.type.precision == column.type.scale:
-            # DuckDB writes no digit before their point, which is no JSON; as marked texts they lose their quotes below.
+            # DuckDB writes 0.5 as .5, which is not valid JSON. As a text with a mark it keeps its zero, and the mark
+            # shows below where to take the quotes off again.
             text = pc.binary_join_element_wise(mark, to_text(table[place]), mark, "")
             table, is_marked = table.set_column(place, column.name, text), True
     lines = _objects(table)

@@ -30,12 +30,12 @@ def no_column_text(name: str, columns: Sequence[str]) -> str:
 
 
 def check_once(names: Sequence[str], field: str) -> None:
-    """Refuse a column that is asked for twice: a thousand times would make an answer a thousand times as large.
+    """Refuse a column that is named more than once: an answer could be made a thousand times as large like this.
 
     Args:
-        field: of the question, which names them.
+        field: the question's field that names the columns.
     Raises:
-        InputError: one is there twice.
+        InputError: one is named more than once.
     """
     if (twice := next((name for name, times in Counter(names).items() if times > 1), None)) is not None:
         raise InputError(f'"{twice}" is given twice; ask for it once', field=field)

@@ -26,11 +26,11 @@ def as_kind(model: type[Model], value: Mapping[str, Any], noun: str, kinds: Mapp
         noun: what a section of the kind is called, such as `a kafka stream`.
         kinds: the settings of all kinds, by name: says for whom a field is that this one does not take.
     Raises:
-        ValidationError: of the first field that it does not take, or of all that it lacks, with a sentence for each;
-            or of wrong values.
+        ValidationError: names the first unknown field, or all missing ones, with a sentence for each; or the wrong
+            values.
     """
     known = fields_at(model, [])
-    # One alone is told, and to find what was meant takes long for thousands.
+    # Only the first is reported: finding out what was meant would take long for thousands.
     if extra := [name for name in value if name not in known]:
         raise refusal(model, [((extra[0],), _no_such_field(str(extra[0]), noun, known, kinds))])
     own = set().union(*(fields_at(kind, []) for kind in kinds.values()))

@@ -169,7 +169,7 @@ def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ValueError: one does not fit, or the types mean different things.
     """
     given = values.type
-    if pa.types.is_string_view(given):  # of which Arrow casts to no time
+    if pa.types.is_string_view(given):  # Arrow cannot cast these to timestamps or dates
         return _converted(values.cast(pa.string()), kind)
     if given == pa.uuid():
         return _converted(values.storage, kind)

@@ -194,7 +194,7 @@ class Driver:
         start = 0
         while True:
             start, done = start + 1, self.progress.batches
-            self._failure = None  # a start has cured it
+            self._failure = None  # it ended an earlier query
             query = self._start(held.id, **trigger)
             try:
                 ended = self._wait(query, stop, pace.Watch(0 if trigger else self.job.every_us))

@@ -31,7 +31,7 @@ Done = TypeVar("Done")
 RETRY_S = 60.0
 """How long a store may be down before the job fails, unless a join file says otherwise."""
 LITTER_RETRY_S = 2.0
-"""The same for what may as well be left undone."""
+"""How long a call is retried for work that may as well be left undone."""
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 5.0
 _AT_ONCE = 32
 _PART_BYTES = 8 << 20
@@ -195,18 +195,18 @@ class Objects:
         return pa.py_buffer(whole)
 
     def hasty(self) -> Objects:
-        """The same objects, for what may as well be left undone: a call that fails is soon given up."""
+        """The same objects with little patience, for work that may as well be left undone."""
         found = copy.copy(self)
         found.retry_s = min(self.retry_s, LITTER_RETRY_S)
         return found
 
     def some_at_once(self, work: Callable[[str], Done], names: Iterable[str]) -> list[Done]:
-        """What work gives for each name, a few side by side.
+        """What `work` returns for each name; a few names are worked on side by side.
 
-        No more is begun than is done at once: a process that ends waits for all that was, however many names there are.
+        Never starts more than runs at once, because a process that exits waits for everything that was started.
 
         Raises:
-            StateError: some work failed, or the process ends; the names behind it are left.
+            StateError: one failed, or the process is exiting; the names after it are not worked on.
         """
         left, found = iter(names), []
         while some := list(islice(left, _AT_ONCE)):
@@ -218,9 +218,9 @@ class Objects:
         return found
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove objects, some at once; one that is not there is no mistake.
+        """Remove objects, a few at a time. It is not an error if one is already gone.
 
-        What the store refuses to remove stays as litter, and so does the rest once it fails.
+        An object that the store refuses to remove stays as litter. If the store fails, all the rest stays too.
         """
         hasty = self.hasty()
 
@@ -331,6 +331,6 @@ def get_sealed(objects: Objects, name: str) -> bytes | None:
 
 
 def number_of(part: str) -> int:
-    """The number that a generation's name or a batch's file begins with; of what is none of ours, one beyond all."""
+    """The number at the start of a generation's name or a batch's file name; above all of ours for any other name."""
     digits = part.partition("-")[0].removeprefix("g")
     return int(digits) if digits.isdecimal() else 1 << 62

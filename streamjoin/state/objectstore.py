@@ -46,17 +46,17 @@ class ObjectStates:
         self._states: dict[tuple[int, int], UnitState] = {}
         self._written: set[str] = set()
         self._last: dict[int, int] = {}  # by unit, the newest version that it has written, where units come and go
-        self._left_at = 0  # the version that this is of
+        self._left_at = 0  # the version that `_last` describes
         self._coming: dict[str, Future[Path]] = {}
         self._puts: dict[int, list[Future[None]]] = {}
         self._manifests: list[Future[None]] = []
-        self._let_go: list[str] = []  # manifests of the batch that is done now
-        self._uncollected: deque[str] = deque()  # the same, of those before
+        self._let_go: list[str] = []  # manifests that the current batch no longer needs
+        self._uncollected: deque[str] = deque()  # the same from earlier batches, not removed yet
         self._lock = threading.Lock()
         # They wait for segments, which have threads of their own.
         self._pool = ThreadPoolExecutor(_MANIFESTS_AT_ONCE, "manifests")
         self._behind = ThreadPoolExecutor(1, "collect")
-        self._trims = ThreadPoolExecutor(1, "trim")  # a disk has no time to wait for a store
+        self._trims = ThreadPoolExecutor(1, "trim")  # the disk may fill up while the store is slow
 
     def prepare(self, units: Iterable[int], version: int, opened: Opened = UnitState.named) -> None:
         """Get what these units will open and this machine has not, side by side."""
@@ -270,8 +270,8 @@ class ObjectStates:
     def collect(self, unit: int, version: int) -> None:
         """In the background, remove the version that falls out of the kept ones, and segments it was the last to name.
 
-        What is missed, because nobody knows any more which generation wrote it, because a crash comes in between or
-        because the store fails, is litter that the next start sweeps. See `StateStore.collect`.
+        Versions are missed where nobody knows any more which generation wrote them, after a crash, or if the store
+        fails. The next start sweeps them. See `StateStore.collect`.
         """
         failpoint("state.before_collect")
         old = version - KEPT_VERSIONS
@@ -279,7 +279,7 @@ class ObjectStates:
             self._let_go.append(name)
 
     def _collect(self) -> None:
-        """Remove what batches let go since the last time, all of it side by side: it must not fall behind them."""
+        """Remove everything that batches let go since the last time, side by side, so as not to fall behind."""
         names = [self._uncollected.popleft() for _ in range(len(self._uncollected))]
         dropped = self.objects.some_at_once(partial(self._dropped, self.objects.hasty()), names)
         for gone in ([name for some in dropped for name in some], names):
@@ -294,11 +294,11 @@ class ObjectStates:
         return [self._name(unit, file) for file in manifest.load(text, name).dropped] if text else []
 
     def collect_left(self, units: Collection[int], version: int) -> None:
-        """The same for units that left: of those that lately were, all but these.
+        """Do the same for units that left: all recent units except these.
 
-        Cost: a look at a few manifests where another process did the batch before.
+        Cost: reads a few manifests if another process did the previous batch.
         """
-        if version - 1 != self._left_at:  # another process did the batch before, if any did
+        if version - 1 != self._left_at:  # another process did the previous batch, if there was one
             lately = range(max(version - KEPT_VERSIONS, 1), version)
             plans = zip(lately, self._pool.map(partial(self.find, 0), lately), strict=True)
             self._last = {
@@ -309,7 +309,7 @@ class ObjectStates:
         for unit in self._last.keys() - units:
             self.collect(unit, version)
             if self._last[unit] <= version - KEPT_VERSIONS + 1:
-                # The plan that it was in goes with this batch, so nobody would find it later.
+                # After this batch no kept plan names the unit, so nobody could find its last version.
                 self.collect(unit, version + 1)
                 del self._last[unit]
 

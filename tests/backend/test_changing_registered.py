@@ -1,4 +1,4 @@
-"""Streams and relations are checked before they are changed, while others go on writing, and never as they were."""
+"""Changes of streams and relations are checked while others go on writing, and never against an old version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short conditions that take long to evaluate follow no job: what is counted is what is evaluated."""
+"""Short conditions that take long to evaluate may not follow a job: what counts is what is evaluated."""
 
 from __future__ import annotations
 

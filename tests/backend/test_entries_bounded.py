@@ -1,4 +1,4 @@
-"""What people register is short, so that lists of it are; what was registered before that stays as it is."""
+"""Registered entries are short, so that lists of them are too. Longer ones from before stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies, frames and questions that are wrong in thousands of places: told of a few, and no work for the others."""
+"""Bodies, frames and questions that are wrong in thousands of places: a few are reported, the rest costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request lines and headers that do not end, and all that must not be taken for them."""
+"""Request lines and headers that do not end, and everything that must not be mistaken for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job reads may be a MiB of each; lists of jobs, metrics and whoever looks for users of something load none."""
+"""Entries may take a MiB per job; lists of jobs, metrics and searches for what uses a stream load none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Earlier versions of a job: entries are kept where they differ, all have so many bytes, and lists load little."""
+"""Earlier versions of a job: entries are kept where they differ, all versions share a limit, and lists load little."""
 
 from __future__ import annotations
 

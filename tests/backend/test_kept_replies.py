@@ -1,4 +1,4 @@
-"""Of replies that are kept for repetitions one actor has so many bytes; what is not kept is still done once."""
+"""Replies kept for repetitions have a limit per actor. A request whose reply is not kept is still done only once."""
 
 from __future__ import annotations
 

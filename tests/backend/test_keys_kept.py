@@ -1,4 +1,4 @@
-"""Keys that ended are kept as long as the record of what people did may name them, and only so many of one user."""
+"""Ended keys are kept as long as the audit record may name them, and only so many for one user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long conditions on results hold up nobody: they are bound in a process apart, once for each answer."""
+"""Long conditions on results hold nobody up: they are bound in a process apart, once per answer."""
 
 from __future__ import annotations
 

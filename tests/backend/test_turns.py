@@ -1,4 +1,4 @@
-"""Whoever follows results has few of the threads that read history, also who leaves while one works."""
+"""A follower of results has few of the threads that read history, even if it leaves while one is working."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.servers.process import comes_true
 
 
 class Held:
-    """Work that somebody's threads do until it is said that they may end."""
+    """Work that keeps threads busy until `ends` is set."""
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
@@ -39,7 +39,7 @@ class Held:
         self.ends.wait(60)
 
     def has_begun(self, count: int) -> bool:
-        """Whether so many have begun since one asked last; and for half a second no more."""
+        """Whether this many have begun since the last call, and no other within half a second."""
         return all(self.begun.acquire(timeout=30) for _ in range(count)) and not self.begun.acquire(timeout=0.5)
 
 
@@ -71,7 +71,7 @@ def lou(api: TestClient) -> Person:
 
 @contextmanager
 def follow(api: TestClient, person: Person, job: Job, *wheres: str | None) -> Iterator[WebSocketTestSession]:
-    """A websocket that asks for all there is by some conditions."""
+    """A websocket that follows a job from the beginning, once for each condition."""
     url, offered = "ws://127.0.0.1/api/v1/ws", [frames.SUBPROTOCOL]
     with api.websocket_connect(url, subprotocols=offered, headers=person.headers) as session:
         session.send_text(json.dumps({"type": "connection_init"}))

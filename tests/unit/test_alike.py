@@ -1,4 +1,4 @@
-"""What is there in place of a name that is not, wherever it is asked for, and never at more than a moment's work."""
+"""Suggestions for unknown names, wherever they are made, take only a moment."""
 
 from __future__ import annotations
 

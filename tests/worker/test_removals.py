@@ -1,4 +1,4 @@
-"""A job is removed beside the looks at all the others, however long its results take to go."""
+"""Removing a job does not hold up the looks at other jobs, however long it takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAITS_S = 30.0
 
 
 class SlowStore:
-    """Drops results once `free` is set; `begun` has the jobs of which it began to."""
+    """Drops results once `free` is set; `begun` lists the jobs it has started with."""
 
     def __init__(self) -> None:
         self.free = threading.Event()
@@ -49,7 +49,7 @@ def desk(settings: Settings, catalog: Catalog) -> Desk:
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[SlowStore]:
-    """The one of all jobs."""
+    """The only job there is."""
     made = SlowStore()
     monkeypatch.setattr(removal, "drop_results", made.drop)
     yield made

@@ -1,4 +1,4 @@
-"""What removed jobs left on a machine goes, though nobody could tell it; and nothing else does."""
+"""What removed jobs left on a machine goes even if nobody could tell the machine, and nothing else goes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make(settings: Settings, name: str) -> Path:
 
 
 def removed(settings: Settings, catalog: Catalog) -> str:
-    """A job that a machine with another data folder removed, while this one was away."""
+    """A job that was removed by a machine with another data folder while this one was away."""
     job = add_job(catalog, wanted="deleted")
     other = settings.model_copy(update={"data": settings.data / "other"})
     desk = Desk(other, catalog)
@@ -57,7 +57,7 @@ def test_what_a_job_left_goes_that_was_removed_while_the_machine_was_away(
 def test_attack_nothing_goes_of_which_the_catalog_does_not_say_so(
     settings: Settings, catalog: Catalog, machine: Machines
 ) -> None:
-    """A job that is there, one of another catalog or a backup, and what is no job."""
+    """Folders of a known job, of a job that only another catalog or a backup knows, and of no job at all."""
     there = add_job(catalog)
     kept = [make(settings, name) for name in (there, UNKNOWN, "job_x", "notes")]
     with catalog.begin() as session:

@@ -1,4 +1,4 @@
-"""A machine that says it takes jobs, and whose worker takes no messages, keeps no job from the others."""
+"""A machine that claims to take jobs, but whose worker gets no messages, keeps no jobs from other machines."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_of_machines_that_are_all_silent_each_is_tried(desk: Desk) -> None:
 
 
 def test_attack_a_job_that_is_stopped_and_started_makes_no_machine_silent(desk: Desk) -> None:
-    """Whoever was to launch it meanwhile found nothing to do, and answers."""
+    """A machine that found nothing to launch meanwhile still counts as answering."""
     job = add_job(desk.catalog, wanted="running")
     assert look(desk) == ["a"]
     want(desk.catalog, job, "stopped")

@@ -59,7 +59,7 @@ def group(panes: np.ndarray, keys: Sequence[pa.Array]) -> Grouping:
     """
     low, high = int(panes.min()), int(panes.max())
     size = high - low + 1
-    if size > panes.size:  # few panes that are far apart, farther maybe than an int64 tells
+    if size > panes.size:  # few panes, far apart; their distance may not fit an int64
         found, codes = np.unique(panes, return_inverse=True)
         size = found.size
     else:

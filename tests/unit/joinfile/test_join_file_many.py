@@ -1,4 +1,4 @@
-"""A section with thousands of unknown fields: one of them is told, and nothing is made of the others."""
+"""A section with thousands of unknown fields: the first is reported, and the others cost nothing."""
 
 from __future__ import annotations
 

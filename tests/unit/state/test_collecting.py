@@ -1,4 +1,4 @@
-"""What a job in a store of objects lets go: removed side by side, soon given up, and found again later."""
+"""What a job lets go in an object store: removed side by side, soon given up, and found again later."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LINES = ((("g1-a", 1),),)
 DOWN = "Could not connect to server"
 PATIENCE_S = 60
-"""How long a test waits for what comes at once."""
+"""How long a test waits for something that should come at once."""
 
 
 @pytest.fixture
