@@ -70,6 +70,14 @@ def test_a_stage_reads_all_files_that_have_its_tests() -> None:
     assert not [file for file in marked if not file.startswith(SERVERS)]
 
 
+def test_all_tests_can_be_read_by_one_process() -> None:
+    """As the soak does: outside packages, two files of one name would be one module."""
+    tests = Path(run.__file__).parent
+    alone = [file.name for file in tests.rglob("test_*.py") if not (file.parent / "__init__.py").exists()]
+    assert len(alone) > 100
+    assert sorted(set(alone)) == sorted(alone)
+
+
 GROUPED = """
 import os, pathlib, pytest
 
