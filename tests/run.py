@@ -18,7 +18,7 @@ import psutil
 
 TWO = ("-n", "2")
 # Tests that wait for servers leave the cores to others. Each process may have a Spark and two servers: 3 GiB.
-MANY = ("-n", "4" if psutil.virtual_memory().total > 12 << 30 else "2")
+MANY = ("-n", "3" if psutil.virtual_memory().total > 12 << 30 else "2")
 ANYWHERE = "slow and not spark and not services"
 QUICK = "not spark and not services and not slow"
 CHECKED = ("tests/unit", "tests/client", "tests/frontend")
@@ -57,12 +57,12 @@ STAGES = (
     Stage("parts", 400, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
     Stage("slow", 780, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
-    Stage("alone", 250, ("-m", ANYWHERE, *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("alone", 250, ("-m", f"({ANYWHERE}) or alone", *(f"--ignore={path}" for path in MEASURES_NOTHING))),
     # Files stay together, for the servers that their tests share; `kills` share none and go where there is room.
     Stage(
         "servers",
         1480,
-        (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "spark or services", *SERVERS),
+        (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "(spark or services) and not alone", *SERVERS),
     ),
 )
 

@@ -44,7 +44,7 @@ def description(tmp_path_factory: pytest.TempPathFactory, empty_catalog: Path) -
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("examples", [15, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [6, pytest.param(60, marks=pytest.mark.soak)])
 def test_nothing_that_is_sent_makes_the_server_fail(examples: int, description: Any) -> None:
     operations = [found.ok() for found in description.get_all_operations()]
     assert len(operations) > 40

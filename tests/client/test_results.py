@@ -192,6 +192,7 @@ def follow_while(
     return got
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_tails_lose_and_repeat_nothing_while_the_api_is_killed_again_and_again(tmp_path: Path) -> None:
     settings = live_settings(tmp_path)

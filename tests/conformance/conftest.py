@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = 12
+ONE_IN = 24
 HERE = Path(__file__).parent
 WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.py")
 """Each of their cases is about something else, and takes a tenth of a second."""
@@ -15,27 +15,27 @@ WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.
 KEPT_IN = {
     HERE / f"test_{name}.py": share
     for name, share in {
-        "asof": 6,
-        "asof_deletes": 6,
-        "asof_idle": 6,
-        "asof_stages": 6,
-        "brackets": 6,
-        "idle_streams": 6,
-        "outer": 6,
-        "periods": 6,
-        "relations": 6,
+        "asof": 12,
+        "asof_deletes": 12,
+        "asof_idle": 12,
+        "asof_stages": 12,
+        "brackets": 12,
+        "idle_streams": 12,
+        "outer": 12,
+        "periods": 12,
+        "relations": 12,
     }.items()
 }
-OTHERS_KEPT_IN = 2
+OTHERS_KEPT_IN = 4
 """Of the combinations of a test one in so many is in `make test`, and all others are in `make soak`."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of each test's combinations one in twelve is quick: they take most of the time, and fail by the dozen.
+    """Of each test's combinations one in twenty-four is quick: they take most of the time, and fail by the dozen.
 
-    Which ones is said by a hash of their names: every twelfth would always have the same value of a parameter that has
-    two, three or four. The first one is always there.
+    Which ones is said by a hash of their names: every twenty-fourth would always have the same value of a parameter
+    that has two, three or four. The first one is always there.
     """
     seen: set[str] = set()
     for item in items:

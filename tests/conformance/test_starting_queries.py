@@ -94,7 +94,14 @@ def go_on(path: Path, until: int | None = None) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("operator", "start"), [("biclique", 1), ("biclique", 2), ("matrix", 2), ("splitjoin", 1)])
+@pytest.mark.parametrize(
+    ("operator", "start"),
+    [
+        ("biclique", 1),
+        *(pytest.param(name, start, marks=pytest.mark.soak) for name, start in (("biclique", 2), ("matrix", 2))),
+        ("splitjoin", 1),
+    ],
+)
 def test_queries_start_over_what_is_stored(operator: str, start: int, tmp_path: Path) -> None:
     write(tmp_path, streams(80))
     extra = f"operator: {{name: {operator}}}\n"

@@ -15,7 +15,7 @@ from tests.servers.process import comes_true
 
 from .browser import MAKE_UP, TEST_S_MAX, UP_S_MAX, platform, walk
 
-pytestmark = [pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.alone]
 
 NEWCOMER_S_MAX = 180.0
 """From `up` to the rejected row."""

@@ -438,6 +438,7 @@ def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(server: H
     play_a_few(StoreSpec("hbase", (("port", server.port),)), "punctuations", tmp_path)
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_each_period_of_a_job_is_closed_with_all_its_rows(
     server: HbaseServer, store: HbaseStore, session: SparkSession, tmp_path: Path

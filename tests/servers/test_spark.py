@@ -24,6 +24,7 @@ FETCHED_S_MAX = 900.0
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
+@pytest.mark.soak
 def test_workers_that_run_apart_have_a_disk_each_and_what_the_cluster_was_given(tmp_path: Path) -> None:
     if (reason := refusal()) is not None:
         pytest.skip(reason)

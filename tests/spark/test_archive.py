@@ -56,6 +56,7 @@ def test_a_damaged_archive_costs_time_only(tmp_path: Path, monkeypatch: pytest.M
     assert mapped(tmp_path) == "10 False"
 
 
+@pytest.mark.soak
 def test_python_processes_of_spark_find_the_package_and_not_the_zip(session: SparkSession) -> None:
     def where(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyspark

@@ -93,7 +93,7 @@ def test_rows_that_end_their_key_do_so_after_a_restart(session: SparkSession, tm
         run_to_the_end(session, file, 2)
 
 
-@pytest.mark.parametrize("asked", ["as-of first", "pairs enriched"])
+@pytest.mark.parametrize("asked", ["as-of first", pytest.param("pairs enriched", marks=pytest.mark.soak)])
 def test_beside_a_window_join_it_is_a_stage_that_goes_on_too(asked: str, session: SparkSession, tmp_path: Path) -> None:
     given = [rows(70 + number, 90) for number in range(3)]
     (joined, oracle), (span, reaches_us) = stages.QUERIES[asked], stages.WITHIN["one each"]
@@ -149,6 +149,7 @@ def test_dataframes_are_joined(session: SparkSession, tmp_path: Path) -> None:
     check_same(found, Counter({row: n for row, n in want(given).items() if row[0] in ready}))
 
 
+@pytest.mark.soak
 def test_dataframes_are_joined_beside_others_and_their_keys_end(session: SparkSession, tmp_path: Path) -> None:
     given = [rows(80, 90), changes(81, ("k",), 90), rows(82, 90)]
     write(given, tmp_path)

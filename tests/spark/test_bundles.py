@@ -69,6 +69,7 @@ def test_a_floor_whose_output_is_lost_is_repeated_exactly(
     check(tmp_path)
 
 
+@pytest.mark.soak
 def test_a_driver_that_dies_goes_on_exactly(session: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, streams(62))
     file = file_of(tmp_path, "together", FILED)

@@ -60,9 +60,8 @@ def check(rows: Sequence[dict[str, Any]], given: Sequence[pa.RecordBatch], query
     return len(moments)
 
 
-@pytest.mark.parametrize(
-    "query", [pytest.param(LEAVING, id="leaving", marks=pytest.mark.soak), pytest.param(STAYING, id="cumulative")]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("query", [pytest.param(LEAVING, id="leaving"), pytest.param(STAYING, id="cumulative")])
 def test_groups_go_on_with_other_slots(query: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(2)
     write(given, tmp_path)

@@ -139,6 +139,7 @@ def fails(folder: Path, run: str) -> str:
     return said
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("python", "says"),
     [
@@ -146,11 +147,7 @@ def fails(folder: Path, run: str) -> str:
             "bare",
             "Python cannot start a worker (ModuleNotFoundError: No module named 'numpy'); executors need a Python",
         ),
-        pytest.param(
-            "later",
-            f"executors run Python 3.99 and the driver 3.{sys.version_info.minor}; executors need a Python",
-            marks=pytest.mark.soak,
-        ),
+        ("later", f"executors run Python 3.99 and the driver 3.{sys.version_info.minor}; executors need a Python"),
     ],
 )
 def test_an_executor_with_another_python_ends_the_run_in_one_sentence(

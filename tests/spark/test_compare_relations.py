@@ -124,6 +124,7 @@ def test_the_relation_is_broadcast_or_both_sides_are_shuffled(session: SparkSess
     assert "SortMergeJoin" in shuffled and shuffled.count("hashpartitioning(k") == 2 and "Broadcast" not in shuffled
 
 
+@pytest.mark.soak
 def test_columns_of_csv_are_read_by_name_and_what_cannot_be_read_is_no_row(session: SparkSession, given: Path) -> None:
     """Spark itself takes the columns of a given schema by their place, and a damaged record for one of NULLs."""
     (given / "c" / "0.parquet").unlink()
@@ -142,6 +143,7 @@ def test_columns_of_csv_are_read_by_name_and_what_cannot_be_read_is_no_row(sessi
     assert sum(many for row, many in found.items() if row[1] == 11) == keys.count(None) > 0
 
 
+@pytest.mark.soak
 def test_csv_files_with_columns_in_another_order_are_no_other_values(given: Path) -> None:
     for number, lines in enumerate(("k,id\n1,2\n", "id,k\n2,1\n")):
         (given / "c" / f"{number}.parquet").unlink()
@@ -170,6 +172,7 @@ def test_names_of_folders_are_columns_of_a_relation(path: str, given: Path) -> N
     assert {report["results"] for report in reports} == {wanted(TEXTS["equality"]).total()}
 
 
+@pytest.mark.soak
 def test_a_relation_that_is_too_large_to_be_broadcast_is_said_and_the_others_run(
     session: SparkSession, given: Path
 ) -> None:
@@ -204,11 +207,12 @@ def test_a_row_without_a_time_is_joined_by_neither(given: Path) -> None:
     [
         (TEXTS["band"], "", (None, "this condition has no equality; spark-broadcast needs none")),
         (TEXTS["equality"].replace("c.name", "VERSION(c)"), "", ("leave VERSION(c) out",) * 2),
-        (TEXTS["equality"], ", refresh: 10min", ("relation c has refresh; leave it out",) * 2),
-        (TEXTS["equality"].replace("c.name", "COUNT(*)") + " GROUP BY a.id, c.id, TUMBLE(1 SECONDS)", "",
-         ("gives pairs here, without groups",) * 2),
-        (TEXTS["equality"].replace("c.name", "ROUND(c.x) AS n"), "",
-         ("ROUND is not part of the comparison with Spark's own join",) * 2),
+        pytest.param(TEXTS["equality"], ", refresh: 10min", ("relation c has refresh; leave it out",) * 2,
+                     marks=pytest.mark.soak),
+        pytest.param(TEXTS["equality"].replace("c.name", "COUNT(*)") + " GROUP BY a.id, c.id, TUMBLE(1 SECONDS)", "",
+                     ("gives pairs here, without groups",) * 2, marks=pytest.mark.soak),
+        pytest.param(TEXTS["equality"].replace("c.name", "ROUND(c.x) AS n"), "",
+                     ("ROUND is not part of the comparison with Spark's own join",) * 2, marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_what_they_cannot_run_is_said_and_the_others_run(

@@ -351,7 +351,14 @@ def test_a_checkpoint_in_use_is_refused_with_the_process_that_holds_it(done: Pat
     assert run_text(session, text, done).batches == 0
 
 
-@pytest.mark.parametrize("damage", ["a lost segment", "a cut segment", "a cut manifest", "a lost manifest"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "a lost segment",
+        "a cut manifest",
+        *(pytest.param(f"a {how}", marks=pytest.mark.soak) for how in ("cut segment", "lost manifest")),
+    ],
+)
 def test_damaged_state_is_an_error_that_names_the_file(damage: str, session: SparkSession, tmp_path: Path) -> None:
     done = join_to_the_end(session, tmp_path)
     write_history(history(22, r=60, s=60), done, 4, [3])

@@ -218,6 +218,7 @@ def test_nodes_of_a_ring_come_and_go_and_it_is_killed_around_both(session: Spark
         assert {path.name for path in (state / stage).iterdir()} == {"0", "1", "2", "3"}
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_nodes_come_and_go_in_a_store_of_a_ring_that_dies_and_moves(
     s3: S3, session: SparkSession, tmp_path: Path

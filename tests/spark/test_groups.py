@@ -97,6 +97,7 @@ def in_files(folder: Path) -> list[dict[str, Any]]:
     return ds.dataset(folder / "results").to_table().to_pylist()
 
 
+@pytest.mark.soak
 def test_windows_of_a_join_go_on_with_other_slots(session: SparkSession, tmp_path: Path) -> None:
     given = history(2)
     write(given, tmp_path)
@@ -209,6 +210,7 @@ def test_groups_of_dataframes(session: SparkSession, tmp_path: Path) -> None:
     assert {at for at in wanted if at[1] + 40 <= reached} == mine.keys()
 
 
+@pytest.mark.soak
 def test_the_command_line_says_what_it_gave(tmp_path: Path) -> None:
     given = history(8)
     write(given, tmp_path)

@@ -269,6 +269,7 @@ def test_a_silent_partition_does_not_hold_state_for_ever(broker: KafkaBroker, tm
     assert result_rows(results) == Counter((number, number) for number in range(101))
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_a_job_of_topics_rests_until_something_arrives(broker: KafkaBroker, tmp_path: Path) -> None:
     topics = {"r": unique("rest-r"), "s": unique("rest-s")}

@@ -50,11 +50,13 @@ def check(pairs: list[Pair], given: History, window: str, ordering: Ordering) ->
     ("operator", "window", "ordering", "slots"),
     [
         ("name: splitjoin, cores: 3", "20 us", Ordering.OUTER, 2),
-        ("name: splitjoin, cores: 2, turn_tuples: 4", "7 rows", Ordering.INNER, 4),
-        ("name: biclique, r_units: 2, s_units: 3", "full history", Ordering.TOTAL, 2),
+        pytest.param("name: splitjoin, cores: 2, turn_tuples: 4", "7 rows", Ordering.INNER, 4, marks=pytest.mark.soak),
+        pytest.param(
+            "name: biclique, r_units: 2, s_units: 3", "full history", Ordering.TOTAL, 2, marks=pytest.mark.soak
+        ),
         pytest.param("name: matrix, rows: 2, columns: 2", "7 rows", Ordering.TOTAL, 1, marks=pytest.mark.soak),
         ("name: handshake, workers: 3, block: 7", "20 us", Ordering.TOTAL, 2),
-        ("name: handshake, workers: 4", "7 rows", Ordering.OUTER, 3),
+        pytest.param("name: handshake, workers: 4", "7 rows", Ordering.OUTER, 3, marks=pytest.mark.soak),
     ],
 )
 def test_files_in_name_order_are_in_order(

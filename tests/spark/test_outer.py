@@ -80,7 +80,10 @@ def found_in(folder: Path, names: str) -> Counter[Any]:
 
 @pytest.mark.parametrize(
     ("operator", "kind"),
-    [pytest.param(*case, marks=[pytest.mark.soak] if case[1] in ("RIGHT", "LEFT SEMI") else []) for case in CASES],
+    [
+        pytest.param(*case, marks=[pytest.mark.soak] if case[1] in ("RIGHT", "LEFT", "LEFT SEMI") else [])
+        for case in CASES
+    ],
 )
 def test_every_operator_gives_them_exactly_through_crashes_and_other_slots(
     operator: str, kind: str, session: SparkSession, tmp_path: Path
@@ -130,6 +133,7 @@ def test_they_follow_one_another_and_what_waits_is_given_at_the_end(session: Spa
             assert all(clock.ended for clock in state.clocks)
 
 
+@pytest.mark.soak
 def test_groups_are_made_of_rows_without_a_partner_too(session: SparkSession, tmp_path: Path) -> None:
     given = history(5)
     write(given, tmp_path)
@@ -148,6 +152,7 @@ def test_groups_are_made_of_rows_without_a_partner_too(session: SparkSession, tm
     assert found == wanted and len(wanted) > 3
 
 
+@pytest.mark.soak
 def test_the_run_of_the_readme(tmp_path: Path) -> None:
     """The two files, the join file, the results and the summary stand in README.md, and so they are."""
     page = (Path(__file__).parents[2] / "README.md").read_text()

@@ -69,8 +69,10 @@ def check_results(folder: Path, given: History) -> None:
     "operator",
     [
         "name: biclique, r_units: 2, s_units: 3",
-        pytest.param("name: splitjoin, cores: 3", marks=pytest.mark.soak),
-        "name: handshake, workers: 3",
+        *(
+            pytest.param(name, marks=pytest.mark.soak)
+            for name in ("name: splitjoin, cores: 3", "name: handshake, workers: 3")
+        ),
     ],
 )
 def test_each_query_has_its_own_results(operator: str, session: SparkSession, tmp_path: Path, given: History) -> None:
@@ -87,6 +89,7 @@ def test_each_query_has_its_own_results(operator: str, session: SparkSession, tm
     assert figures["comparisons"] == sum(counts["comparisons"] for counts in figures["queries"].values()) > 0
 
 
+@pytest.mark.soak
 def test_ordered_results_are_gathered_for_each_query(session: SparkSession, tmp_path: Path, given: History) -> None:
     results = {"near": "{parquet: near}", "equal": "{parquet: equal}"}
     ordered = parse(text("name: biclique, r_units: 2, s_units: 2, ordering: total", results), base=tmp_path)

@@ -57,6 +57,7 @@ def stream_line(broker: KafkaBroker, name: str, topic: str, more: str = "") -> s
     )
 
 
+@pytest.mark.soak
 def test_a_topic_that_no_query_reads_any_more_keeps_its_place_among_the_others(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -69,7 +69,8 @@ def want(query: str, data: Mapping[str, pa.RecordBatch] = DATA) -> Counter[Any]:
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(name, marks=[pytest.mark.soak] if name in ("arrow", "jsonl") else []) for name in SUFFIXES]
+    "source",
+    [pytest.param(name, marks=[pytest.mark.soak] if name in ("arrow", "csv", "jsonl") else []) for name in SUFFIXES],
 )
 def test_every_format_is_joined_exactly_and_restarts_read_it_once(
     source: str, session: SparkSession, tmp_path: Path
@@ -87,7 +88,8 @@ def test_every_format_is_joined_exactly_and_restarts_read_it_once(
 
 
 @pytest.mark.parametrize(
-    ("query", "streams", "relations"), [("between two streams", "ab", "c"), ("two relations", "a", "cd")]
+    ("query", "streams", "relations"),
+    [pytest.param("between two streams", "ab", "c", marks=pytest.mark.soak), ("two relations", "a", "cd")],
 )
 def test_they_stand_anywhere_among_streams_and_results_go_to_stores(
     query: str, streams: str, relations: str, session: SparkSession, tmp_path: Path

@@ -94,6 +94,7 @@ def test_a_batch_that_is_repeated_under_another_rule_sheds_by_the_one_it_began_w
     assert result_rows(tmp_path / "results").total() > sum(before_rows(tmp_path, 5))
 
 
+@pytest.mark.soak
 def test_groups_of_streams_that_shed_are_said_to_be_approximate(session: SparkSession, tmp_path: Path) -> None:
     file = write_join_file(tmp_path)
     text = re.sub(

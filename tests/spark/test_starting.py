@@ -87,13 +87,8 @@ def pairs_in(folder: Path, name: str) -> Pairs:
     return Counter(pairs_of(list(ask(Reader(store_spec(near).open(), store_job(near)), Question()))))
 
 
-@pytest.mark.parametrize(
-    "operator",
-    [
-        pytest.param("name: biclique, r_units: 2, s_units: 3", marks=pytest.mark.soak),
-        "name: handshake, workers: 3",
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("operator", ["name: biclique, r_units: 2, s_units: 3", "name: handshake, workers: 3"])
 def test_one_query_starts_and_another_stops(
     operator: str, session: SparkSession, tmp_path: Path, given: History
 ) -> None:

@@ -133,6 +133,7 @@ def anchored_jobs(monkeypatch: pytest.MonkeyPatch, session: SparkSession) -> Ite
     assert session.sparkContext._jsc.getPersistentRDDs().isEmpty(), "nothing is left behind"
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("anchored_jobs")
 def test_three_streams_are_joined_exactly_over_anchors_too(session: SparkSession, tmp_path: Path) -> None:
     given = three_streams.history(12)

@@ -122,6 +122,7 @@ def test_a_pair_of_punctuations_shows_its_results_and_none_that_may_miss_some(
     assert head.rows == got.total()
 
 
+@pytest.mark.soak
 def test_rows_and_files_end_periods_whatever_crashes(session: SparkSession, tmp_path: Path) -> None:
     given = history(34, r=200, s=200, time_shape="disordered", delay_us=15)
     write_history(given, tmp_path, BATCHES)

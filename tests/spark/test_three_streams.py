@@ -115,7 +115,9 @@ def versions(folder: Path, stage: int) -> dict[int, int]:
 @pytest.mark.parametrize(
     "operator",
     [
-        pytest.param(name, marks=[pytest.mark.soak] if re.search("matrix|splitjoin|aligned", name) else [])
+        pytest.param(
+            name, marks=[pytest.mark.soak] if re.search("matrix|splitjoin|handshake|coordinated|aligned", name) else []
+        )
         for name in CASES
     ],
 )
@@ -255,6 +257,7 @@ def silent(given: History, folder: Path, content: str, session: SparkSession) ->
     return [state for _, state in read_manifests(folder / "checkpoint" / "state", 0)]
 
 
+@pytest.mark.soak
 def test_a_stream_that_is_silent_in_the_second_stage_holds_back_the_first_no_longer(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -304,6 +307,7 @@ def told(session: SparkSession, file: Path) -> tuple[dict[str, Any], Progress]:
     return report(bound, job, progress, 1.0, 0), progress
 
 
+@pytest.mark.soak
 def test_the_third_stream_sheds_and_the_report_says_so_by_its_name(session: SparkSession, tmp_path: Path) -> None:
     given = [rows(80 + place, 200) for place in range(3)]
     write(given, tmp_path)

@@ -28,7 +28,9 @@ WAYS = {
 """Edge -> operator."""
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] if place % 2 else []) for place, name in enumerate(WAYS)]
+)
 def test_edges_join_exactly_on_spark(name: str, session: SparkSession, tmp_path: Path) -> None:
     edge = EDGES[name]
     case = replace(edge.case, operator=WAYS[name])

@@ -68,6 +68,7 @@ def wait_gone(platform: Workers, job: str) -> None:
     assert comes_true(lambda: processes.members(platform.settings.data, job) == [], 30), platform.tails(job)
 
 
+@pytest.mark.soak
 def test_a_job_of_streams_that_end_is_exact_and_stopped_then(platform: Workers) -> None:
     given = streams(20)
     job = begin(platform, streams=given, spec=replace(SPEC, run={"slots": 2, "until_end": True}))

@@ -83,6 +83,7 @@ def runs_exactly(settings: Settings, catalog: Catalog) -> str:
     return job
 
 
+@pytest.mark.soak
 def test_a_job_says_where_its_tasks_run_and_is_exact(
     settings: Settings, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,7 +72,7 @@ SCHEMAS = {
 }
 JOB = "paid"
 
-READY_S_MAX = 120.0
+READY_S_MAX = 300.0
 RESULTS_S_MAX = 180.0
 LOOK_S = 0.5
 """The API takes 600 requests a minute."""

@@ -153,6 +153,7 @@ def test_attack_java_and_python_workers_have_no_secret_to_tell(platform: Workers
     assert [pid for pid, text in told.items() if pid != driver and "canary" in text] == []
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.services
 @pytest.mark.slow

@@ -188,6 +188,7 @@ def has_come_back(up: Up, part: str, before: int) -> bool:
         return False
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_nothing_outlives_a_platform_that_was_killed(settings: Settings, catalog: Catalog) -> None:
     job = add_job(catalog, wanted="running")

@@ -42,14 +42,14 @@ def blocks_read(store: MemoryStore, **question: Any) -> int:
 
 def test_what_is_read_does_not_grow_with_the_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     bases_after(monkeypatch, blocks=20)
-    changes, tables = history(400)
+    changes, tables = history(150)
     store = MemoryStore()
     job = filled(store, changes)
-    assert len(list(store.list_blocks("j"))) > 400
+    assert len(list(store.list_blocks("j"))) > 150
     # At most twenty blocks, those of the base, and those of one snapshot.
-    for question in ({}, {"as_of": 1234}, {"as_of": "150.0"}, {"key": 2}, {"key": 2, "as_of": 3210}):
+    for question in ({}, {"as_of": 1234}, {"as_of": "70.0"}, {"key": 2}, {"key": 2, "as_of": 870}):
         assert blocks_read(store, **question) < 30
-    for number in range(0, 400, 7):
+    for number in range(0, 150, 7):
         assert asked(store, as_of=10 * number) == tables[number]
         assert asked(store, as_of=10 * number + 9, key=2) == {at: n for at, n in tables[number].items() if at[0] == 2}
     assert job.ledger.head.floor < job.ledger.head.newest_base.upto  # type: ignore[union-attr]
@@ -96,7 +96,7 @@ def test_writing_bases_is_a_small_part_of_writing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Bases, "_write", counted)
     store, changed = MemoryStore(), 0
     job = Changes(store, filled(MemoryStore(), []).policy).start()
-    for number in range(300):
+    for number in range(120):
         some = [((k, None), number) for k in range(number % 10, 2_000, 10)]
         job.change(number, some)
         changed += sum(base.reading_cost(found.blocks) for found in _last(store))

@@ -84,7 +84,12 @@ def test_every_state_of_two_workers() -> None:
     assert explore(2, 1, 2, end=True) > 500
 
 
-def test_every_state_of_three_workers_to_the_end() -> None:
+def test_every_state_of_three_workers_and_three_tuples_to_the_end() -> None:
+    assert explore(3, 2, 1, end=True) > 14_000
+
+
+@pytest.mark.soak
+def test_every_state_of_three_workers_and_four_tuples_to_the_end() -> None:
     assert explore(3, 2, 2, end=True) > 30_000
 
 
