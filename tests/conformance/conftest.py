@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
 
@@ -11,6 +12,10 @@ ONE_IN = 24
 HERE = Path(__file__).parent
 WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.py")
 """Each of their cases is about something else, and takes a tenth of a second."""
+
+EACH = re.compile("_caught|_mistake_shows|_without_a_sync")
+"""Tests of mutations, by their names: each of their parameters is another defect that has to be noticed."""
+EACH_IN = {HERE / f"test_{name}.py" for name in ("a_day", "places_in_tasks", "ring_of_many")}
 
 KEPT_IN = {
     HERE / f"test_{name}.py": share
@@ -27,7 +32,7 @@ KEPT_IN = {
     }.items()
 }
 OTHERS_KEPT_IN = 4
-"""Of the combinations of a test one in so many is in `make test`, and all others are in `make soak`."""
+"""Of the other combinations of a test one in so many is in `make test`, and the rest in `make soak`."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,6 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = item.nodeid.partition("[")[0]
         chosen = zlib.crc32(item.nodeid.encode())
         if test in seen and chosen % ONE_IN:
+            is_each = item.path in EACH_IN or EACH.search(test)
             is_kept = chosen // ONE_IN % KEPT_IN.get(item.path, OTHERS_KEPT_IN) == 0
-            item.add_marker(pytest.mark.slow if is_kept else pytest.mark.soak)
+            item.add_marker(pytest.mark.slow if is_each or is_kept else pytest.mark.soak)
         seen.add(test)
