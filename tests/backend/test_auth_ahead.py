@@ -151,5 +151,5 @@ def test_redis_is_not_asked_for_every_request(tmp_path: Path, monkeypatch: pytes
                 assert api.get("/api/v1/users/me").status_code in (200, 404)
             took_s = time.monotonic() - begun_s
     assert sum(asked) == 50  # at the end all of them are counted
-    # In each moment once for who comes next and once for what is owed at its end.
+    # Each moment is counted at most twice: with its first request, and when it ends, for what is owed.
     assert len(asked) <= 2 * took_s / AHEAD_S + 3

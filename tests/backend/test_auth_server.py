@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -90,6 +89,7 @@ def test_no_log_has_a_key_a_cookie_or_a_password(server: Api) -> None:
         assert hidden not in server.output()
 
 
+@pytest.mark.alone
 def test_many_guesses_at_once_are_refused_and_hold_nobody_up(tmp_path: Path) -> None:
     with Api(tmp_path) as server:
         guess_at_once(server)
@@ -119,10 +119,9 @@ def guess_at_once(server: Api) -> None:
             begun_s = time.monotonic()
             assert httpx2.get(f"{server.url}/livez", timeout=30).status_code == 200
             waits.append(time.monotonic() - begun_s)
-        statuses = Counter(guess.result().status_code for guess in guesses)
-    assert statuses[401] == 10
-    # On a machine that is too busy to look at a guess, it is told to come again.
-    assert statuses[429] + statuses[503] == 190 and statuses[503] < 10, statuses
+        statuses = [guess.result().status_code for guess in guesses]
+    assert statuses.count(401) == 10
+    assert statuses.count(429) == 190, set(statuses)
     assert max(waits) < 30
     # Each hash takes 19 MiB while it runs; they do not all run together.
     assert resident_mib(server) - before_mib < 200

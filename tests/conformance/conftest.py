@@ -14,33 +14,26 @@ WHOLE = (HERE / "typed" / "test_edges.py", HERE / "typed" / "test_key_mutations.
 """Each of their cases is about something else, and takes a tenth of a second."""
 
 EACH = re.compile("_caught|_mistake_shows|_without_a_sync")
-"""Tests of mutations, by their names: each of their parameters is another defect that has to be noticed."""
+"""Names of mutation tests: each of their parameters is a different defect that has to be noticed."""
 EACH_IN = {HERE / f"test_{name}.py" for name in ("a_day", "places_in_tasks", "ring_of_many")}
 
-KEPT_IN = {
-    HERE / f"test_{name}.py": share
-    for name, share in {
-        "asof": 12,
-        "asof_deletes": 12,
-        "asof_idle": 12,
-        "asof_stages": 12,
-        "brackets": 12,
-        "idle_streams": 12,
-        "outer": 12,
-        "periods": 12,
-        "relations": 12,
-    }.items()
-}
-OTHERS_KEPT_IN = 4
-"""Of the other combinations of a test one in so many is in `make test`, and the rest in `make soak`."""
+KEPT_ONE_IN = 4
+"""One in this many of a test's other combinations runs in `make test`, the rest in `make soak`."""
+LARGE = {
+    HERE / f"test_{name}.py"
+    for name in (
+        "asof", "asof_deletes", "asof_idle", "asof_stages", "brackets", "idle_streams", "outer", "periods", "relations",
+    )
+}  # fmt: skip
+LARGE_KEPT_ONE_IN = 12
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of each test's combinations one in twenty-four is quick: they take most of the time, and fail by the dozen.
 
-    Which ones is said by a hash of their names: every twenty-fourth would always have the same value of a parameter
-    that has two, three or four. The first one is always there.
+    A hash of its name decides whether a combination is: taking every twenty-fourth would always pick the same value of
+    a parameter that has two, three or four. The first combination always is.
     """
     seen: set[str] = set()
     for item in items:
@@ -51,6 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = zlib.crc32(item.nodeid.encode())
         if test in seen and chosen % ONE_IN:
             is_each = item.path in EACH_IN or EACH.search(test)
-            is_kept = chosen // ONE_IN % KEPT_IN.get(item.path, OTHERS_KEPT_IN) == 0
+            is_kept = chosen // ONE_IN % (LARGE_KEPT_ONE_IN if item.path in LARGE else KEPT_ONE_IN) == 0
             item.add_marker(pytest.mark.slow if is_each or is_kept else pytest.mark.soak)
         seen.add(test)

@@ -9,7 +9,7 @@ from typing import Final
 PART_S_MAX: Final = 20 * 60
 """What a part may take on two cores with nothing else to do."""
 SHARES: Final = 12
-"""Of the tests that are marked `soak`, so that each is a part of its own."""
+"""The tests marked `soak` run in this many parts."""
 GOALS: Final[Mapping[str, int]] = {
     "tests": SHARES,
     "seeds of aligned": 50_000,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import run
-from tests.run import SERVERS, STAGES, Done, Stage, clock, closing_line, left_s
+from tests.run import MEASURES_NOTHING, SERVERS, STAGES, Done, Stage, clock, closing_line, left_s
 
 A, B, C = (Stage(name, usual_s, ()) for name, usual_s in (("a", 100), ("b", 50), ("c", 250)))
 
@@ -68,6 +68,34 @@ def test_a_stage_reads_all_files_that_have_its_tests() -> None:
     ]
     assert len(marked) > 5
     assert not [file for file in marked if not file.startswith(SERVERS)]
+
+
+@pytest.mark.parametrize(
+    ("marks", "stages"),
+    [
+        ({"services", "slow"}, {"servers"}),
+        ({"spark"}, {"servers"}),
+        ({"services", "slow", "alone"}, {"alone"}),
+        ({"spark", "alone"}, {"alone"}),
+        ({"slow"}, {"slow", "alone"}),  # by its folder
+        (set(), {"quick", "parts"}),  # by its folder
+    ],
+)
+def test_each_test_is_in_one_stage(marks: set[str], stages: set[str]) -> None:
+    names = dict.fromkeys(("services", "slow", "spark", "alone"), False) | dict.fromkeys(marks, True)
+    chosen = {stage.name: stage.arguments[stage.arguments.index("-m") + 1] for stage in STAGES}
+    assert {name for name, expression in chosen.items() if eval(expression, {}, names)} == stages
+
+
+def test_the_stage_that_runs_alone_reads_all_files_that_have_its_tests() -> None:
+    tests = Path(run.__file__).parent
+    marked = [
+        f"tests/{file.relative_to(tests).as_posix()}"
+        for file in tests.rglob("test_*.py")
+        if "mark.alone" in file.read_text() and file != Path(__file__)
+    ]
+    assert len(marked) > 1
+    assert not [file for file in marked if file.startswith(MEASURES_NOTHING)]
 
 
 def test_all_tests_can_be_read_by_one_process() -> None:
