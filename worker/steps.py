@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -24,6 +25,9 @@ STATE: Final = "state"
 LOOK: Final = "first_look"
 """Only of a start that had nothing to read yet: until it had looked. Its first batch may be a heartbeat, much later."""
 BATCH: Final = "first_batch"
+TRIES: Final = 30
+AGAIN_S: Final = 1.0
+"""Between two tries to write down the last step, for which nothing that comes later makes up."""
 _CAUSES: Final = {
     "job.started_by_user": "start", "job.restart_asked": "restart", "job.changed": "change", "job.failed": "recovery",
 }  # fmt: skip
@@ -64,28 +68,38 @@ class Steps:
         threading.Thread(target=self._write, args=[first], name="steps", daemon=True).start()
 
     def _write(self, first: bool) -> None:
-        # Whoever comes later has all that was there before, so none goes back.
+        # Whoever comes later has all that was there before, so none goes back. After the first batch nobody comes.
         with self._told:
             seconds = {step: round(value, 3) for step, value in dict(self.seconds).items()}
-            try:
-                with self.catalog.begin() as session:
-                    session.execute(
-                        update(Lease)
-                        .where(Lease.job_id == self.job_id, Lease.generation == self.generation)
-                        .values(steps=seconds)
-                    )
-                    if first:
-                        self._record(session, seconds)
-            except SQLAlchemyError as failure:
-                _log.warning("what the start took is not written down: %s", failure)
+            message = self._message(seconds) if first else ""
+            if first:
+                _log.info("%s", message)
+            for tried in range(1, TRIES + 1):
+                try:
+                    with self.catalog.begin() as session:
+                        session.execute(
+                            update(Lease)
+                            .where(Lease.job_id == self.job_id, Lease.generation == self.generation)
+                            .values(steps=seconds)
+                        )
+                        if first:
+                            self._record(session, message, seconds)
+                    return
+                except SQLAlchemyError as failure:
+                    _log.warning("what the start took is not written down: %s", failure)
+                if not first or tried == TRIES:
+                    return
+                time.sleep(AGAIN_S)
 
-    def _record(self, session: Session, seconds: dict[str, float]) -> None:
-        total = round(sum(self.seconds.values()), 3)
+    def _message(self, seconds: dict[str, float]) -> str:
         told = ", ".join(f"{step.replace('_', ' ')} {value:.1f} s" for step, value in seconds.items())
-        message = f"generation {self.generation} committed its first batch {total:.1f} s after the {self.cause}: {told}"
-        _log.info("%s", message)
+        total = sum(seconds.values())
+        return f"generation {self.generation} committed its first batch {total:.1f} s after the {self.cause}: {told}"
+
+    def _record(self, session: Session, message: str, seconds: dict[str, float]) -> None:
         data = {
-            "generation": self.generation, "cause": self.cause, "warm": self.warm, "seconds": total, "steps": seconds,
+            "generation": self.generation, "cause": self.cause, "warm": self.warm,
+            "seconds": round(sum(seconds.values()), 3), "steps": seconds,
         }  # fmt: skip
         record(session, FIRST_BATCH, message, job_id=self.job_id, data=data)
 

@@ -130,6 +130,7 @@ export async function takeWalk(steps) {
       const begunMs = performance.now();
       await step(page, walk).catch(async (failure) => {
         await walk.picture(page, `failed-${atStep}`);
+        walk.problems.push(`what ${page.url()} said:\n${await page.getByRole('main').innerText()}`);
         throw failure;
       });
       console.log(`${atStep}: ${((performance.now() - begunMs) / 1e3).toFixed(1)} s`);

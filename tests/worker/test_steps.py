@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import pytest
+from sqlalchemy import update
 
+import worker.steps
+from backend.catalog import database
 from backend.catalog.database import Catalog
 from backend.catalog.events import FIRST_BATCH, record
 from backend.catalog.ids import now_us
@@ -111,6 +115,30 @@ def test_each_step_that_is_done_is_told_by_the_lease_while_the_job_starts(catalo
         change(catalog, job, observed="stopped")
         with catalog.begin() as session:
             assert leases.end(session, job, generation)
+
+
+def test_a_catalog_that_others_hold_keeps_the_first_batch_from_nobody(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = add_job(catalog, wanted="running")
+    with catalog.begin() as session:
+        leases.take(session, job, 1, "here", now_us=now_us(), lease_s=20)
+    monkeypatch.setattr(database, "BUSY_MS", 20)
+    monkeypatch.setattr(worker.steps, "AGAIN_S", 0.05)
+    impatient = Catalog(catalog.url.render_as_string(hide_password=False))
+    try:
+        steps = Steps(impatient, job, 1, warm=False)
+        with caplog.at_level("INFO", logger="streamjoin.driver"):
+            with catalog.begin() as session:
+                session.execute(update(Lease).where(Lease.job_id == job).values(steps=None))  # nobody else writes now
+                steps.done(BATCH)
+                assert comes_true(lambda: "first batch" in caplog.text, 10)  # the driver's log waits for no catalog
+                time.sleep(0.5)
+                assert FIRST_BATCH not in events_of(catalog, job)
+            assert comes_true(lambda: FIRST_BATCH in events_of(catalog, job), 10)
+        assert caplog.text.count("committed its first batch") == 1
+    finally:
+        impatient.close()
 
 
 def test_a_driver_that_lost_its_lease_tells_nothing_of_the_start_of_another(catalog: Catalog) -> None:
