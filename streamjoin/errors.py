@@ -71,6 +71,17 @@ class QueriesStayError(UnsupportedError):
     """A checkpoint is of other queries, and what is stored is not all that a new one asks for."""
 
 
+class OtherJoinError(InputError):
+    """A checkpoint is of another join, or of another version.
+
+    `differs` says how, without the way out.
+    """
+
+    def __init__(self, message: str, differs: str) -> None:
+        super().__init__(message, field="run.checkpoint")
+        self.differs = differs
+
+
 class StateError(StreamJoinError):
     """The saved state cannot be used: a segment is missing or damaged, or it belongs to another job."""
 

@@ -52,7 +52,7 @@ from backend.catalog.models import Job
 from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
-from backend.jobs.change import Change, diff, queries_anew, starts_anew
+from backend.jobs.change import Change, diff, operator_anew, queries_anew, starts_anew
 from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec
@@ -61,7 +61,7 @@ from backend.jobs.reading import names_of, where_it_fits
 from backend.jobs.secrets import secrets_of
 from backend.jobs.texts import check_texts
 from backend.problems import Place, Problem
-from streamjoin.errors import QueriesStayError, StreamJoinError
+from streamjoin.errors import OtherJoinError, QueriesStayError, StreamJoinError
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -323,6 +323,10 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
     except QueriesStayError as stays:
         changes = queries_anew(changes, stays.message)
         bind(anew=starts_anew(changes))
+    except OtherJoinError as other:
+        # A job that does not fit as it is has no change to agree to: its driver says so.
+        changes = operator_anew(changes, other.differs)
+        bind(anew=True)
     anew = starts_anew(changes)
     unknown = host is not None and anew and not surely_anew
     return _Changed(job, spec, named, inputs, changes, anew, lambda: None if unknown else not anew)

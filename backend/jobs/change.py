@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from streamjoin.errors import QueryError
+from streamjoin.operators.registry import AUTO
 from streamjoin.spec.changes import keeps_state
 
 KEEPS: Final = "keeps_state"
@@ -43,11 +44,12 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """
     old, new = dict(_fields(before)), dict(_fields(after))
     # What is kept by period stays so, and by periods of one kind and length.
+    operator = after.get("operator", {}).get("name", AUTO)
     by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
     for field in sorted(old.keys() | new.keys()):
         if old.get(field) != new.get(field):
-            keeps = (keeps_state(field) and not (by_period and _PUNCTUATE.fullmatch(field))) or _alike(
+            keeps = (keeps_state(field, operator) and not (by_period and _PUNCTUATE.fullmatch(field))) or _alike(
                 field, old.get(field), new.get(field)
             )
             changes.append(Change(field, old.get(field), new.get(field), KEEPS if keeps else ANEW))
@@ -65,6 +67,15 @@ def queries_anew(changes: list[Change], reason: str) -> list[Change]:
         replace(change, effect=ANEW, reason=reason) if change.field.startswith("queries.") else change
         for change in changes
     ]
+
+
+def operator_anew(changes: list[Change], reason: str) -> list[Change]:
+    """The same changes for a job whose operator stored what the one of now would not, and so begins anew with them.
+
+    Where none is of the operator, all of them do.
+    """
+    its_own = [change for change in changes if change.field.startswith("operator.")] or changes
+    return [replace(change, effect=ANEW, reason=reason) if change in its_own else change for change in changes]
 
 
 def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Text, cast, delete, func, select
@@ -29,8 +30,9 @@ from backend.jobs.secrets import Secrets
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
-from streamjoin.errors import StreamJoinError, UnsupportedError
+from streamjoin.errors import StateError, StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
+from streamjoin.spark.identity import check_continues
 from streamjoin.spec.prepare import Bound
 
 REVISIONS_BYTES_MAX = 4 << 20
@@ -118,6 +120,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
         elsewhere: what it has joined so far is in another data folder, and a driver there compares it with that.
     Raises:
         InputError: it is wrong; the message names the place.
+        OtherJoinError: what it has joined so far is of another join.
         Problem: a stream or relation is where none may be read.
     """
     check_places(settings, inputs_of(job), secrets)
@@ -130,6 +133,9 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
             "Spark's own join keeps no results in a store; take another operator, or compare it on the command line",
             field="operator.name",
         )
+    if not elsewhere:
+        with suppress(StateError):  # damaged, which its driver says
+            check_continues(bound.job())
     return bound
 
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from streamjoin.errors import InputError, StateError
+from streamjoin.errors import OtherJoinError, StateError
 from streamjoin.plan.join import JoinPlan
 from streamjoin.plan.ordering import Ordering
 from streamjoin.plan.stages import Plan, is_divided
@@ -113,7 +113,7 @@ def check_continues(job: Job) -> None:
     """Refuse a job that cannot go on with what its checkpoint has, where there is one; changes nothing.
 
     Raises:
-        InputError: it belongs to another join.
+        OtherJoinError: it is of another join, or of another version.
         StateError: it is damaged.
     """
     if (path := job.checkpoint / IDENTITY_FILE).exists():
@@ -127,25 +127,22 @@ def check_same(checkpoint: Path, theirs: Mapping[str, Any], mine: Mapping[str, A
         theirs: the identity that the checkpoint began with.
         mine: that of the join that is to go on with it.
     Raises:
-        InputError: they differ.
+        OtherJoinError: they differ, or it is of another version.
     """
     if (format_ := theirs.get("format")) != FORMAT:
-        raise InputError(
-            f"checkpoint {checkpoint} has format {format_} and this version of StreamJoin reads format {FORMAT}; "
-            f"{WAY_OUT}",
-            field="run.checkpoint",
-        )
+        differs = f"has format {format_} and this version of StreamJoin reads format {FORMAT}"
+        raise OtherJoinError(f"checkpoint {checkpoint} {differs}; {WAY_OUT}", f"the checkpoint {differs}")
     if said := retyped(theirs.get(RELATION_COLUMNS, {}), mine.get(RELATION_COLUMNS, {})):
-        raise InputError(
+        raise OtherJoinError(
             f"checkpoint {checkpoint}: {said}, and what is stored was compared as it was; give it that type again, or "
             "use another run.checkpoint and place for results to start anew",
-            field="run.checkpoint",
+            said,
         )
     if changed := [name for name in mine if name != RELATION_COLUMNS and theirs.get(name) != mine[name]]:
-        raise InputError(
-            f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)} "
-            f"({parts_differ(changed, theirs, mine)}); {ANEW}",
-            field="run.checkpoint",
+        differs = parts_differ(changed, theirs, mine)
+        raise OtherJoinError(
+            f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)} ({differs}); {ANEW}",
+            differs,
         )
 
 

@@ -9,18 +9,21 @@ from streamjoin.sources.registry import SOURCES
 from streamjoin.spec.joinfile import Sections
 
 
-def keeps_state(field: str) -> bool:
+def keeps_state(field: str, operator: str = registry.AUTO) -> bool:
     """Whether another value of a field asks nothing else of what is stored.
 
     Args:
         field: dotted, such as `run.slots`; what a mapping holds follows what is said of it.
+        operator: which one runs the join: a `lookup` may have other `units`, an `asof` may not. Where it is not known,
+            it may be any that has the field and says something.
     """
     section, *below = field.split(".")
     ways = [fields_on(Sections, [section, *below])]
     if section == "operator":
-        ways += [fields_on(kind.settings, below) for kind in registry.REGISTRY.values()]
+        kinds = [registry.REGISTRY[operator]] if operator in registry.REGISTRY else registry.KINDS
+        ways += [fields_on(kind.settings, below) for kind in kinds]
     if section == "streams":
         ways += [fields_on(kind.settings, below[1:]) for kind in SOURCES.values()]
     said = [[form[KEEPS_STATE] for one in way if KEEPS_STATE in (form := form_of(one))] for way in ways]
-    # What is said closest to the field counts, and every kind that has it must agree.
+    # What is said closest to the field counts, and all kinds that say something must agree.
     return any(said) and all(way[-1] for way in said if way)

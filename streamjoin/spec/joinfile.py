@@ -38,10 +38,10 @@ class Sections(Settings):
     """
 
     streams: Annotated[dict[str, StreamFile], setting("name -> stream")]
-    relations: Annotated[dict[str, RelationFile], setting("name -> relation: finite tables on disk")] = Field(
-        default_factory=dict
-    )
-    query: Annotated[str | None, setting("a SELECT ONLINE over two of the streams")] = None
+    relations: Annotated[
+        dict[str, RelationFile], setting("name -> relation: finite tables, of files or of a database")
+    ] = Field(default_factory=dict)
+    query: Annotated[str | None, setting("a SELECT ONLINE over the streams and relations")] = None
     queries: Annotated[
         dict[str, QueryFile] | None, setting("name -> query: several in one job, in place of query and results")
     ] = None

@@ -556,6 +556,16 @@ def test_effects_of_changes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operator", "knob", "effect"),
+    [("lookup", "units", KEEPS), ("asof", "units", ANEW), ("ssbj", "units", ANEW), ("ssbj", "memory", KEEPS),
+     ("ring", "nodes", KEEPS), ("aligned", "nodes", ANEW), ("coordinated", "nodes", ANEW)],
+)  # fmt: skip
+def test_effects_of_a_knob_are_those_of_the_operator_that_has_it(operator: str, knob: str, effect: str) -> None:
+    before, after = ({"operator": {"name": operator, knob: value}} for value in (2, 3))
+    assert [change.effect for change in diff(before, after)] == [effect]
+
+
+@pytest.mark.parametrize(
     ("after", "effect"),
     [
         ("SELECT a -- the first\n  FROM R\n WHERE n  =  'a  b' /* both */ GROUP  BY a;", KEEPS),

@@ -78,7 +78,7 @@ class BicliqueSettings(Settings):
         ),
     ] = None
     adaptive: Annotated[
-        Flag, setting("units are added and taken away while the job runs, as much as is stored asks for")
+        Flag, setting("units are added and taken away while the job runs, by how much is stored")
     ] = False
     capacity: Annotated[
         Annotated[float, Field(ge=2**-20, le=_MIB_MAX, strict=True)] | None,
