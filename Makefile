@@ -15,7 +15,7 @@ help:
 	@echo "make cluster a Spark cluster of two workers and an object store on this machine, until Ctrl-C"
 	@echo "make frontend builds the dashboard, as make up does"
 	@echo "make test    all tests"
-	@echo "make check   format, lint, types, contracts, unit tests and the corpus of edges, in two minutes"
+	@echo "make check   format, lint, types, contracts and the quick tests, in two minutes"
 	@echo "make check-frontend   lint, types, unit tests and build of the dashboard"
 	@echo "make soak    hours, in parts of at most 20 minutes: thousands of kills and seeds, 100,000 conditions, a platform whose parts die"
 	@echo "make sbom    what the platform is made of, with hashes, in build/sbom.json"

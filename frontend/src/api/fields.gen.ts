@@ -90,7 +90,7 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
     {
       "name": "adaptive",
       "label": "adaptive",
-      "says": "units are added and taken away while the job runs, as much as is stored asks for",
+      "says": "units are added and taken away while the job runs, by how much is stored",
       "unset": "false",
       "kind": "flag",
       "countsUnits": false,
@@ -298,7 +298,7 @@ export const OPERATOR_SETTINGS: Readonly<Record<string, readonly Setting[]>> = {
     {
       "name": "adaptive",
       "label": "adaptive",
-      "says": "units are added and taken away while the job runs, as much as is stored asks for",
+      "says": "units are added and taken away while the job runs, by how much is stored",
       "unset": "false",
       "kind": "flag",
       "countsUnits": false,

@@ -2031,7 +2031,7 @@ export interface components {
             /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
             s_bounds?: number[];
             /**
-             * @description units are added and taken away while the job runs, as much as is stored asks for
+             * @description units are added and taken away while the job runs, by how much is stored
              * @default false
              */
             adaptive?: boolean;
@@ -2099,7 +2099,7 @@ export interface components {
             /** @description contrand on a band alone: the e - 1 keys at which S's next subgroup begins, rising */
             s_bounds?: number[];
             /**
-             * @description units are added and taken away while the job runs, as much as is stored asks for
+             * @description units are added and taken away while the job runs, by how much is stored
              * @default false
              */
             adaptive?: boolean;
