@@ -77,9 +77,9 @@ class BicliqueSettings(Settings):
             unset="none",
         ),
     ] = None
-    adaptive: Annotated[
-        Flag, setting("units are added and taken away while the job runs, by how much is stored")
-    ] = False
+    adaptive: Annotated[Flag, setting("units are added and taken away while the job runs, by how much is stored")] = (
+        False
+    )
     capacity: Annotated[
         Annotated[float, Field(ge=2**-20, le=_MIB_MAX, strict=True)] | None,
         setting(
