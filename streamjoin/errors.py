@@ -74,12 +74,13 @@ class QueriesStayError(UnsupportedError):
 class OtherJoinError(InputError):
     """A checkpoint is of another join, or of another version.
 
-    `differs` says how, without the way out.
+    `differs` says how, without the way out, and `changed` names the parts of its identity that do.
     """
 
-    def __init__(self, message: str, differs: str) -> None:
+    def __init__(self, message: str, differs: str = "", changed: tuple[str, ...] = ()) -> None:
         super().__init__(message, field="run.checkpoint")
-        self.differs = differs
+        self.differs = differs.encode("utf-8", "backslashreplace").decode()
+        self.changed = changed
 
 
 class StateError(StreamJoinError):

@@ -52,7 +52,7 @@ from backend.catalog.models import Job
 from backend.context import Context, InContext
 from backend.idempotency import done_once
 from backend.jobs import service
-from backend.jobs.change import Change, diff, operator_anew, queries_anew, starts_anew
+from backend.jobs.change import Change, all_anew, diff, queries_anew, starts_anew
 from backend.jobs.elsewhere import host_elsewhere
 from backend.jobs.inputs import Inputs, check_sent, inputs_of
 from backend.jobs.joinfile import check_spec
@@ -325,7 +325,7 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         bind(anew=starts_anew(changes))
     except OtherJoinError as other:
         # A job that does not fit as it is has no change to agree to: its driver says so.
-        changes = operator_anew(changes, other.differs)
+        changes = all_anew(changes, other.differs, by_operator=other.changed == ("operator",))
         bind(anew=True)
     anew = starts_anew(changes)
     unknown = host is not None and anew and not surely_anew

@@ -44,7 +44,8 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """
     old, new = dict(_fields(before)), dict(_fields(after))
     # What is kept by period stays so, and by periods of one kind and length.
-    operator = after.get("operator", {}).get("name", AUTO)
+    name = after.get("operator", {}).get("name")
+    operator = name if isinstance(name, str) else AUTO  # what is no name is refused later
     by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
     for field in sorted(old.keys() | new.keys()):
@@ -69,12 +70,13 @@ def queries_anew(changes: list[Change], reason: str) -> list[Change]:
     ]
 
 
-def operator_anew(changes: list[Change], reason: str) -> list[Change]:
-    """The same changes for a job whose operator stored what the one of now would not, and so begins anew with them.
+def all_anew(changes: list[Change], reason: str, *, by_operator: bool) -> list[Change]:
+    """The same changes for a job that what is stored does not fit, and which so begins anew with them.
 
-    Where none is of the operator, all of them do.
+    Args:
+        by_operator: only the operator is another one, so changes of it are to blame, where there are some.
     """
-    its_own = [change for change in changes if change.field.startswith("operator.")] or changes
+    its_own = [change for change in changes if by_operator and change.field.startswith("operator.")] or changes
     return [replace(change, effect=ANEW, reason=reason) if change in its_own else change for change in changes]
 
 
@@ -91,7 +93,11 @@ def _alike(field: str, before: Any, after: Any) -> bool:
     """Whether two values ask the same of the state."""
     further = field.startswith("queries.")
     if field == "query" or further:
-        return (further and before is None) or _words(str(before)) == _words(str(after))
+        if before is None:
+            return further
+        # A checkpoint knows its query as it is written, comments and all, but for blanks, also of those in quotes.
+        same = [read(str(before)) == read(str(after)) for read in (_words, str.split)]
+        return all(same)
     if field == _BY_PERIOD:
         return bool(before) == bool(after)
     # Stored tuples have their sequence numbers or have them not; what the order is may change.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ from backend.uploads.names import resolved
 from streamjoin.errors import InputError
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.sources.asked import asked_by
+from streamjoin.spark.identity import check_continues
+from streamjoin.spec.job import IDENTITY_FILE
 from streamjoin.spec.joinfile import JoinFile, of_content
 from streamjoin.spec.outputs import store_spec
 from streamjoin.spec.prepare import Bound, bind
@@ -110,10 +113,25 @@ def bound_apart(file: JoinFile, *, elsewhere: bool = False) -> Bound:
     Raises:
         InputError: it is wrong; the message names the place.
     """
-    if is_apart():
+    with _looks_apart():
         return bind(file, elsewhere=elsewhere)
-    with asked_by(_asked_apart):
-        return bind(file, elsewhere=elsewhere)
+
+
+def check_fits(bound: Bound) -> None:
+    """Compare a job with what it has joined so far, if it has; databases are asked as by `bound_apart`.
+
+    Raises:
+        OtherJoinError: it is of another join.
+        StateError: it is damaged.
+    Cost: looks at the job's relations once more.
+    """
+    if (bound.file.checkpoint / IDENTITY_FILE).exists():
+        with _looks_apart():
+            check_continues(bound.job())
+
+
+def _looks_apart() -> AbstractContextManager[None]:
+    return nullcontext() if is_apart() else asked_by(_asked_apart)
 
 
 def _asked_apart(look: Callable[..., pa.Schema], *given: Any) -> pa.Schema:

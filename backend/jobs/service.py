@@ -18,6 +18,7 @@ from backend.jobs.change import Change, diff
 from backend.jobs.inputs import Inputs, inputs_of
 from backend.jobs.joinfile import (
     bound_apart,
+    check_fits,
     check_places,
     check_store,
     draft_file,
@@ -32,7 +33,6 @@ from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
 from streamjoin.errors import StateError, StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
-from streamjoin.spark.identity import check_continues
 from streamjoin.spec.prepare import Bound
 
 REVISIONS_BYTES_MAX = 4 << 20
@@ -135,7 +135,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
         )
     if not elsewhere:
         with suppress(StateError):  # damaged, which its driver says
-            check_continues(bound.job())
+            check_fits(bound)
     return bound
 
 

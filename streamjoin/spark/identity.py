@@ -24,6 +24,8 @@ ANEW = "use another run.checkpoint and place for results, or remove that checkpo
 _FIELD = re.compile(r"(\w+)=(<[^>]*>|[^,()]+)")
 _UNITS = re.compile(r"(\d+) (nodes|units)\b")
 _ADAPTIVE = ", adaptive"
+_BY_NAME = ("streams", "relations", RELATION_COLUMNS)
+"""Parts of an identity that are mappings."""
 _SAID_MAX = 3
 _SHOWN_MAX = 60
 _NAMES = {"streams": "stream", "relations": "relation", "delay_us": "delay", "archive_period_us": "archive period"}
@@ -92,9 +94,11 @@ def recorded_identity(path: Path) -> dict[str, Any]:
         StateError: it is damaged.
     """
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        found = json.loads(path.read_text())
     except ValueError:
-        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one") from None
+        found = None
+    if not isinstance(found, dict) or any(not isinstance(found.get(name, {}), dict) for name in _BY_NAME):
+        raise StateError(f"{path} is damaged; restore the checkpoint from a copy or start with another one")
     return found
 
 
@@ -142,8 +146,8 @@ def check_same(checkpoint: Path, theirs: Mapping[str, Any], mine: Mapping[str, A
         differs = parts_differ(changed, theirs, mine)
         raise OtherJoinError(
             f"checkpoint {checkpoint} belongs to another join, with other {' and '.join(changed)} ({differs}); {ANEW}",
-            differs,
-        )
+            differs, tuple(changed),
+        )  # fmt: skip
 
 
 def parts_differ(changed: Sequence[str], theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from test_three_streams import QUERY as THREE
 from backend.catalog.models import Job
 from backend.jobs.joinfile import join_file
 from streamjoin.operators import registry
+from streamjoin.sources import asked
 from streamjoin.spark.identity import check_continues
 from streamjoin.spec.job import IDENTITY_FILE
 from streamjoin.spec.prepare import bind
@@ -94,6 +97,34 @@ def test_another_number_of_units_keeps_what_can_be_kept(
         check_continues(bind(join_file(context_of(app).settings, job, {})).job())  # as its driver does
 
 
+def test_attack_a_job_that_has_run_has_no_database_asked_by_the_process_that_answers_others(
+    api: TestClient, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE t (k INTEGER, said TEXT)")
+    spec = {"source": "sql", "url": f"sqlite:///{tmp_path}/x.db", "table": "t"}
+    assert api.post("/api/v1/relations", json={"name": "t", "spec": spec}).status_code == 201
+    query = "SELECT ONLINE bids.price, t.said FROM bids JOIN t ON bids.bidder = t.k"
+    used(api, app, created(api, query=query, operator={"name": "lookup", "units": 2})["id"])
+
+    def refuse(look: Any, *given: Any) -> Any:
+        raise AssertionError("a database was asked here")
+
+    monkeypatch.setattr(asked, "_asking", ContextVar("_asking", default=refuse))
+    change = {"operator": {"name": "lookup", "units": 3}}
+    assert api.post("/api/v1/jobs/wins/diff", json=change).json()["starts_anew"] is False
+    assert api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'}).status_code == 200
+
+
+@pytest.mark.parametrize("name", [["asof"], {"a": 1}, 7])
+def test_an_operator_s_name_that_is_none_is_refused(api: TestClient, app: FastAPI, name: Any) -> None:
+    used(api, app, created(api)["id"])
+    for method, place in (("POST", "/diff"), ("PATCH", "")):
+        change = {"operator": {"name": name, "units": 2}}
+        answer = api.request(method, f"/api/v1/jobs/wins{place}", json=change, headers={"If-Match": '"1"'})
+        assert answer.status_code == 422, answer.text
+
+
 def test_what_is_stored_by_another_join_begins_anew_whatever_is_changed(api: TestClient, app: FastAPI) -> None:
     id = created(api, query=AS_OF)["id"]
     used(api, app, id)
@@ -108,5 +139,7 @@ def test_what_is_stored_by_another_join_begins_anew_whatever_is_changed(api: Tes
     refused = api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'})
     assert (refused.status_code, refused.json()["subcode"]) == (409, "starts_anew"), refused.text
     # What cannot be read is its driver's to say.
-    path.write_text("{")
+    for damaged in ("{", "[]", '{"streams": [1]}', "null"):
+        path.write_text(damaged)
+        assert api.post("/api/v1/jobs/wins/diff", json=change).json()["starts_anew"] is False
     assert api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'}).status_code == 200

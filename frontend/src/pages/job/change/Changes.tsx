@@ -7,7 +7,7 @@ import { shownValue } from './shownValue';
 import { wordDiff } from './wordDiff';
 
 interface ChangesProps {
-  changes: (FieldChange & { effect?: string })[];
+  changes: (FieldChange & { effect?: string; reason?: string | null })[];
   before: ReactNode;
   after: ReactNode;
 }
@@ -30,6 +30,7 @@ export function Changes({ changes, before, after }: ChangesProps) {
                 </span>
               )}
             </div>
+            {change.reason != null && <p className={classes.reason}>{change.reason}</p>}
             {change.field === 'query' ? <Words change={change} /> : <Values change={change} />}
           </li>
         ))}
