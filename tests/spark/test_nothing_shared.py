@@ -75,4 +75,4 @@ def test_workers_and_drivers_are_lost_with_their_disks(
                 assert driver.crash() == -signal.SIGKILL
         with run.driver() as last:
             assert last.exit_status() == 0, last.output()
-        run.check_exact(generation=3)
+        run.check_exact(generation=WORKERS + 1)
