@@ -7,6 +7,8 @@ import { chromium } from 'playwright-core';
 
 export const SLOW_MS = 90_000;
 export const SPARK_MS = 300_000;
+/** A page that has failed may say nothing at all. */
+const SAID_MS = 2_000;
 const WIDE = { width: 1360, height: 900 };
 /** What is left of it at 200 %. */
 const ZOOMED = { width: 680, height: 450 };
@@ -130,7 +132,8 @@ export async function takeWalk(steps) {
       const begunMs = performance.now();
       await step(page, walk).catch(async (failure) => {
         await walk.picture(page, `failed-${atStep}`);
-        walk.problems.push(`what ${page.url()} said:\n${await page.getByRole('main').innerText()}`);
+        const said = await page.getByRole('main').innerText({ timeout: SAID_MS }).catch(String);
+        walk.problems.push(`what ${page.url()} said:\n${said}`);
         throw failure;
       });
       console.log(`${atStep}: ${((performance.now() - begunMs) / 1e3).toFixed(1)} s`);
