@@ -26,8 +26,8 @@ LOOK: Final = "first_look"
 """Only of a start that had nothing to read yet: until it had looked. Its first batch may be a heartbeat, much later."""
 BATCH: Final = "first_batch"
 TRIES: Final = 30
+"""So often it is tried to write down the last step, `AGAIN_S` apart: no later one writes it as well."""
 AGAIN_S: Final = 1.0
-"""Between two tries to write down the last step, for which nothing that comes later makes up."""
 _CAUSES: Final = {
     "job.started_by_user": "start", "job.restart_asked": "restart", "job.changed": "change", "job.failed": "recovery",
 }  # fmt: skip
@@ -71,25 +71,28 @@ class Steps:
         # Whoever comes later has all that was there before, so none goes back. After the first batch nobody comes.
         with self._told:
             seconds = {step: round(value, 3) for step, value in dict(self.seconds).items()}
-            message = self._message(seconds) if first else ""
-            if first:
+            message = self._message(seconds) if first else None
+            if message is not None:
                 _log.info("%s", message)
-            for tried in range(1, TRIES + 1):
-                try:
-                    with self.catalog.begin() as session:
-                        session.execute(
-                            update(Lease)
-                            .where(Lease.job_id == self.job_id, Lease.generation == self.generation)
-                            .values(steps=seconds)
-                        )
-                        if first:
-                            self._record(session, message, seconds)
-                    return
-                except SQLAlchemyError as failure:
-                    _log.warning("what the start took is not written down: %s", failure)
-                if not first or tried == TRIES:
-                    return
+            left = TRIES if first else 1
+            while not self._written(seconds, message) and (left := left - 1):
                 time.sleep(AGAIN_S)
+
+    def _written(self, seconds: dict[str, float], message: str | None) -> bool:
+        """Whether the catalog took the steps, and the event with this message, if there is one."""
+        try:
+            with self.catalog.begin() as session:
+                session.execute(
+                    update(Lease)
+                    .where(Lease.job_id == self.job_id, Lease.generation == self.generation)
+                    .values(steps=seconds)
+                )
+                if message is not None:
+                    self._record(session, message, seconds)
+        except SQLAlchemyError as failure:
+            _log.warning("what the start took is not written down: %s", failure)
+            return False
+        return True
 
     def _message(self, seconds: dict[str, float]) -> str:
         told = ", ".join(f"{step.replace('_', ' ')} {value:.1f} s" for step, value in seconds.items())

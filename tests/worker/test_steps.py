@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -117,28 +118,42 @@ def test_each_step_that_is_done_is_told_by_the_lease_while_the_job_starts(catalo
             assert leases.end(session, job, generation)
 
 
+@pytest.fixture
+def impatient(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
+    """The same catalog, for somebody who waits for no other writer."""
+    monkeypatch.setattr(database, "BUSY_MS", 20)
+    monkeypatch.setattr(worker.steps, "AGAIN_S", 0.05)
+    found = Catalog(catalog.url.render_as_string(hide_password=False))
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(("step", "tries"), [(PROCESS, "one"), (BATCH, "many")])
 def test_a_catalog_that_others_hold_keeps_the_first_batch_from_nobody(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    catalog: Catalog, impatient: Catalog, caplog: pytest.LogCaptureFixture, step: str, tries: str
 ) -> None:
     job = add_job(catalog, wanted="running")
     with catalog.begin() as session:
         leases.take(session, job, 1, "here", now_us=now_us(), lease_s=20)
-    monkeypatch.setattr(database, "BUSY_MS", 20)
-    monkeypatch.setattr(worker.steps, "AGAIN_S", 0.05)
-    impatient = Catalog(catalog.url.render_as_string(hide_password=False))
-    try:
-        steps = Steps(impatient, job, 1, warm=False)
-        with caplog.at_level("INFO", logger="streamjoin.driver"):
-            with catalog.begin() as session:
-                session.execute(update(Lease).where(Lease.job_id == job).values(steps=None))  # nobody else writes now
-                steps.done(BATCH)
-                assert comes_true(lambda: "first batch" in caplog.text, 10)  # the driver's log waits for no catalog
-                time.sleep(0.5)
-                assert FIRST_BATCH not in events_of(catalog, job)
-            assert comes_true(lambda: FIRST_BATCH in events_of(catalog, job), 10)
-        assert caplog.text.count("committed its first batch") == 1
-    finally:
-        impatient.close()
+    steps = Steps(impatient, job, 1, warm=False)
+
+    def told() -> bool:
+        with catalog.read() as session:
+            return bool(session.get_one(Lease, job).steps)
+
+    assert comes_true(told, 10)
+    with caplog.at_level("INFO", logger="streamjoin.driver"):
+        with catalog.begin() as session:
+            session.execute(update(Lease).where(Lease.job_id == job).values(steps=None))  # nobody else writes now
+            steps.done(step)
+            assert comes_true(lambda: "is not written down" in caplog.text, 10)
+            assert ("committed its first batch" in caplog.text) is (step == BATCH), "the log waits for no catalog"
+            time.sleep(0.5)
+            # The next step brings those before it; the last one has no next.
+            assert (caplog.text.count("is not written down") > 1) is (tries == "many")
+            assert FIRST_BATCH not in events_of(catalog, job)
+        assert step != BATCH or comes_true(lambda: FIRST_BATCH in events_of(catalog, job), 10)
+    assert caplog.text.count("committed its first batch") == (step == BATCH)
 
 
 def test_a_driver_that_lost_its_lease_tells_nothing_of_the_start_of_another(catalog: Catalog) -> None:
