@@ -8,6 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def _writable(text: str) -> str:
+    """A text that can be written anywhere; names of files in it may be any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class StreamJoinError(Exception):
     """Something failed that we can name. The message is one sentence, without a stack.
 
@@ -15,7 +20,7 @@ class StreamJoinError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(message.encode("utf-8", "backslashreplace").decode())
+        super().__init__(_writable(message))
 
 
 class InputError(StreamJoinError):
@@ -72,14 +77,15 @@ class QueriesStayError(UnsupportedError):
 
 
 class OtherJoinError(InputError):
-    """A checkpoint is of another join, or of another version.
+    """A checkpoint was begun by another join, or is in a format that this version does not read.
 
-    `differs` says how, without the way out, and `changed` names the parts of its identity that do.
+    `differs` says what is different, without the way out, and `changed` names the parts of the checkpoint's identity
+    that are.
     """
 
     def __init__(self, message: str, differs: str = "", changed: tuple[str, ...] = ()) -> None:
         super().__init__(message, field="run.checkpoint")
-        self.differs = differs.encode("utf-8", "backslashreplace").decode()
+        self.differs = _writable(differs)
         self.changed = changed
 
 

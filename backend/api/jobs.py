@@ -324,7 +324,6 @@ def _changed(context: Context, actor: Actor, id: str, body: JobChange) -> _Chang
         changes = queries_anew(changes, stays.message)
         bind(anew=starts_anew(changes))
     except OtherJoinError as other:
-        # A job that does not fit as it is has no change to agree to: its driver says so.
         changes = all_anew(changes, other.differs, by_operator=other.changed == ("operator",))
         bind(anew=True)
     anew = starts_anew(changes)

@@ -18,6 +18,7 @@ ANEW: Final = "starts_anew"
 
 _PUNCTUATE = re.compile(r"streams\.\w+\.punctuate(\..*)?")
 _BY_PERIOD = "results.snapshot.punctuation"
+_OPERATOR = "operator."
 _ORDERING, _UNORDERED = "operator.ordering", "none"
 _QUOTES = "'\"`$"
 
@@ -43,9 +44,8 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
         before, after: `{query, queries, streams, relations, operator, results, run}`.
     """
     old, new = dict(_fields(before)), dict(_fields(after))
+    operator = _operator_of(after)
     # What is kept by period stays so, and by periods of one kind and length.
-    name = after.get("operator", {}).get("name")
-    operator = name if isinstance(name, str) else AUTO  # what is no name is refused later
     by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
     for field in sorted(old.keys() | new.keys()):
@@ -64,20 +64,30 @@ def starts_anew(changes: list[Change]) -> bool:
 
 def queries_anew(changes: list[Change], reason: str) -> list[Change]:
     """The same changes for a job that stores too little for a query that starts, and so begins anew with it."""
+    return _anew(changes, reason, "queries.")
+
+
+def all_anew(changes: list[Change], reason: str, *, by_operator: bool) -> list[Change]:
+    """The same changes for a job whose checkpoint does not fit it, and which begins anew with any of them.
+
+    Args:
+        by_operator: the operator is all that does not fit, so if it is changed, only that is the reason.
+    """
+    is_changed = any(change.field.startswith(_OPERATOR) for change in changes)
+    return _anew(changes, reason, _OPERATOR if by_operator and is_changed else "")
+
+
+def _anew(changes: list[Change], reason: str, section: str) -> list[Change]:
     return [
-        replace(change, effect=ANEW, reason=reason) if change.field.startswith("queries.") else change
+        replace(change, effect=ANEW, reason=reason) if change.field.startswith(section) else change
         for change in changes
     ]
 
 
-def all_anew(changes: list[Change], reason: str, *, by_operator: bool) -> list[Change]:
-    """The same changes for a job that what is stored does not fit, and which so begins anew with them.
-
-    Args:
-        by_operator: only the operator is another one, so changes of it are to blame, where there are some.
-    """
-    its_own = [change for change in changes if by_operator and change.field.startswith("operator.")] or changes
-    return [replace(change, effect=ANEW, reason=reason) if change in its_own else change for change in changes]
+def _operator_of(definition: Mapping[str, Any]) -> str:
+    """The operator that a definition names; a value that is not a name is refused when the definition is bound."""
+    name = definition.get("operator", {}).get("name")
+    return name if isinstance(name, str) else AUTO
 
 
 def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
@@ -95,9 +105,8 @@ def _alike(field: str, before: Any, after: Any) -> bool:
     if field == "query" or further:
         if before is None:
             return further
-        # A checkpoint knows its query as it is written, comments and all, but for blanks, also of those in quotes.
-        same = [read(str(before)) == read(str(after)) for read in (_words, str.split)]
-        return all(same)
+        # A checkpoint compares the text with its comments, but takes runs of blanks for one, even inside of quotes.
+        return all(read(str(before)) == read(str(after)) for read in (_words, str.split))
     if field == _BY_PERIOD:
         return bool(before) == bool(after)
     # Stored tuples have their sequence numbers or have them not; what the order is may change.

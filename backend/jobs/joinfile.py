@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from backend.relations.secrets import with_secrets
 from backend.settings import Settings
 from backend.streams.pushed import PUSH
 from backend.uploads.names import resolved
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StateError
 from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.sources.asked import asked_by
 from streamjoin.spark.identity import check_continues
@@ -118,16 +118,18 @@ def bound_apart(file: JoinFile, *, elsewhere: bool = False) -> Bound:
 
 
 def check_fits(bound: Bound) -> None:
-    """Compare a job with what it has joined so far, if it has; databases are asked as by `bound_apart`.
+    """Compare a job with its checkpoint, if it has one; databases are asked as by `bound_apart`.
+
+    A damaged checkpoint is left to the job's driver, which names it.
 
     Raises:
-        OtherJoinError: it is of another join.
-        StateError: it is damaged.
+        OtherJoinError: another join began the checkpoint.
     Cost: looks at the job's relations once more.
     """
-    if (bound.file.checkpoint / IDENTITY_FILE).exists():
-        with _looks_apart():
-            check_continues(bound.job())
+    if not (bound.file.checkpoint / IDENTITY_FILE).exists():
+        return  # before relations are looked at for nothing
+    with _looks_apart(), suppress(StateError):
+        check_continues(bound.job())
 
 
 def _looks_apart() -> AbstractContextManager[None]:

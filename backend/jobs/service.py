@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Text, cast, delete, func, select
@@ -31,7 +30,7 @@ from backend.jobs.secrets import Secrets
 from backend.lookup import by_id_or_name
 from backend.problems import Place, Problem, from_engine
 from backend.settings import Settings
-from streamjoin.errors import StateError, StreamJoinError, UnsupportedError
+from streamjoin.errors import StreamJoinError, UnsupportedError
 from streamjoin.operators import registry
 from streamjoin.spec.prepare import Bound
 
@@ -120,7 +119,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
         elsewhere: what it has joined so far is in another data folder, and a driver there compares it with that.
     Raises:
         InputError: it is wrong; the message names the place.
-        OtherJoinError: what it has joined so far is of another join.
+        OtherJoinError: another join began its checkpoint.
         Problem: a stream or relation is where none may be read.
     """
     check_places(settings, inputs_of(job), secrets)
@@ -134,8 +133,7 @@ def bound_job(settings: Settings, job: Job, secrets: Secrets, *, elsewhere: bool
             field="operator.name",
         )
     if not elsewhere:
-        with suppress(StateError):  # damaged, which its driver says
-            check_fits(bound)
+        check_fits(bound)
     return bound
 
 

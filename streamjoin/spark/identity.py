@@ -117,7 +117,7 @@ def check_continues(job: Job) -> None:
     """Refuse a job that cannot go on with what its checkpoint has, where there is one; changes nothing.
 
     Raises:
-        OtherJoinError: it is of another join, or of another version.
+        OtherJoinError: another join began the checkpoint, or its format is one that this version does not read.
         StateError: it is damaged.
     """
     if (path := job.checkpoint / IDENTITY_FILE).exists():
@@ -131,7 +131,7 @@ def check_same(checkpoint: Path, theirs: Mapping[str, Any], mine: Mapping[str, A
         theirs: the identity that the checkpoint began with.
         mine: that of the join that is to go on with it.
     Raises:
-        OtherJoinError: they differ, or it is of another version.
+        OtherJoinError: they differ, or the checkpoint's format is one that this version does not read.
     """
     if (format_ := theirs.get("format")) != FORMAT:
         differs = f"has format {format_} and this version of StreamJoin reads format {FORMAT}"

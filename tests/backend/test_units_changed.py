@@ -97,6 +97,27 @@ def test_another_number_of_units_keeps_what_can_be_kept(
         check_continues(bind(join_file(context_of(app).settings, job, {})).job())  # as its driver does
 
 
+@pytest.mark.parametrize(("operator", "query"), [pytest.param(name, query, id=name) for name, query, *_ in CASES])
+def test_other_slots_keep_the_state_of_every_operator_whose_units_nobody_counts(
+    api: TestClient, app: FastAPI, operator: str, query: str
+) -> None:
+    used(api, app, created(api, query=query, operator={"name": operator}, run={"slots": 2})["id"])
+    change = {"run": {"slots": 3}}
+    (seen,) = api.post("/api/v1/jobs/wins/diff", json=change).json()["changes"]
+    assert (seen["effect"], seen["reason"]) == ("keeps_state", None)
+    assert api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'}).status_code == 200
+
+
+def test_a_job_of_several_queries_whose_units_are_changed_begins_anew(api: TestClient, app: FastAPI) -> None:
+    beside = {"dear": {"query": PAIRS.replace("SELECT ONLINE", "SELECT ONLINE bids.bidder,")}}
+    operator = {"name": "biclique", "adaptive": True, "r_units": 2}
+    used(api, app, created(api, query=PAIRS, queries=beside, operator=operator)["id"])
+    limits = {"operator": {**operator, "max_units": 9}}
+    assert api.post("/api/v1/jobs/wins/diff", json=limits).json()["starts_anew"] is False
+    units = {"operator": {**operator, "r_units": 3}}
+    assert api.post("/api/v1/jobs/wins/diff", json=units).json()["starts_anew"] is True
+
+
 def test_attack_a_job_that_has_run_has_no_database_asked_by_the_process_that_answers_others(
     api: TestClient, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
