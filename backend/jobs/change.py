@@ -18,7 +18,7 @@ ANEW: Final = "starts_anew"
 
 _PUNCTUATE = re.compile(r"streams\.\w+\.punctuate(\..*)?")
 _BY_PERIOD = "results.snapshot.punctuation"
-_OPERATOR = "operator."
+_OPERATOR, _NAME = "operator.", "operator.name"
 _ORDERING, _UNORDERED = "operator.ordering", "none"
 _QUOTES = "'\"`$"
 
@@ -43,8 +43,9 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     Args:
         before, after: `{query, queries, streams, relations, operator, results, run}`.
     """
-    old, new = dict(_fields(before)), dict(_fields(after))
-    operator = _operator_of(after)
+    old, new = ({_NAME: AUTO, **dict(_fields(definition))} for definition in (before, after))
+    # A value that is not a name is refused when the definition is bound.
+    operator = new[_NAME] if isinstance(new[_NAME], str) else AUTO
     # What is kept by period stays so, and by periods of one kind and length.
     by_period = bool(old.get(_BY_PERIOD)) or bool(new.get(_BY_PERIOD))
     changes = []
@@ -82,12 +83,6 @@ def _anew(changes: list[Change], reason: str, section: str) -> list[Change]:
         replace(change, effect=ANEW, reason=reason) if change.field.startswith(section) else change
         for change in changes
     ]
-
-
-def _operator_of(definition: Mapping[str, Any]) -> str:
-    """The operator that a definition names; a value that is not a name is refused when the definition is bound."""
-    name = definition.get("operator", {}).get("name")
-    return name if isinstance(name, str) else AUTO
 
 
 def _fields(value: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:

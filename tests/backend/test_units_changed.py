@@ -108,6 +108,15 @@ def test_other_slots_keep_the_state_of_every_operator_whose_units_nobody_counts(
     assert api.patch("/api/v1/jobs/wins", json=change, headers={"If-Match": '"1"'}).status_code == 200
 
 
+def test_a_knob_without_a_name_changes_no_operator(api: TestClient, app: FastAPI) -> None:
+    """`auto` is what a job is created with, and what it means where a change of `operator` names none."""
+    used(api, app, created(api, query=WITH_TABLE)["id"])
+    (seen,) = api.post("/api/v1/jobs/wins/diff", json={"operator": {"units": 3}}).json()["changes"]
+    assert (seen["field"], seen["effect"]) == ("operator.units", "keeps_state")
+    named = api.post("/api/v1/jobs/wins/diff", json={"operator": {"name": "ssbj"}}).json()
+    assert named["starts_anew"] and [one["field"] for one in named["changes"]] == ["operator.name"]
+
+
 def test_a_job_of_several_queries_whose_units_are_changed_begins_anew(api: TestClient, app: FastAPI) -> None:
     beside = {"dear": {"query": PAIRS.replace("SELECT ONLINE", "SELECT ONLINE bids.bidder,")}}
     operator = {"name": "biclique", "adaptive": True, "r_units": 2}
