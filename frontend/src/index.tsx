@@ -21,7 +21,8 @@ createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
       <QueryClientProvider client={queryClient}>
-        <BrowserRouter basename={basePath}>
+        {/* A click shows at once. As a transition it would wait for a page that always renders, and the next be lost. */}
+        <BrowserRouter basename={basePath} useTransitions={false}>
           <App />
         </BrowserRouter>
       </QueryClientProvider>
