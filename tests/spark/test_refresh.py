@@ -27,7 +27,7 @@ from .jobs import crash, run_to_the_end, write_file
 
 pytestmark = pytest.mark.spark
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 
 
 def write_rates(path: Path, version: int, rows: int = 6) -> None:
