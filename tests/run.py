@@ -24,9 +24,14 @@ QUICK = "not spark and not services and not slow"
 CHECKED = ("tests/unit", "tests/client", "tests/frontend")
 """What `make check` has two minutes for, with lint and types."""
 MEASURES_NOTHING = (
-    "tests/unit", "tests/conformance", "tests/backend/test_auth_owners.py", "tests/backend/test_auth_users.py",
-    "tests/backend/test_fuzz.py", "tests/backend/test_results_queries.py", "tests/bench/test_baselines.py",
-    "tests/client/test_commands.py", "tests/client/test_nonsense.py", "tests/client/test_platform.py",
+    "tests/unit", "tests/conformance", "tests/backend/test_auth_first_user.py", "tests/backend/test_auth_matrix.py",
+    "tests/backend/test_auth_owners.py", "tests/backend/test_auth_users.py", "tests/backend/test_changing_groups.py",
+    "tests/backend/test_compose.py", "tests/backend/test_fuzz.py", "tests/backend/test_migrations.py",
+    "tests/backend/test_results_queries.py", "tests/backend/test_rotate.py", "tests/backend/test_streams.py",
+    "tests/backend/test_two_folders.py", "tests/bench/test_against.py", "tests/bench/test_baselines.py",
+    "tests/bench/test_curves.py", "tests/bench/test_semistream.py", "tests/bench/test_semistream_memory.py",
+    "tests/client/test_commands.py", "tests/client/test_entry_files.py", "tests/client/test_nonsense.py",
+    "tests/client/test_platform.py", "tests/client/test_results.py",
 )  # fmt: skip
 SERVERS = (
     "tests/backend", "tests/bench", "tests/client", "tests/demo", "tests/worker", "tests/frontend", "tests/spark",

@@ -227,7 +227,7 @@ def test_a_catalog_of_a_newer_version_is_left_alone(url: str, revision: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["backend", "backend.catalog.migrate"])
+@pytest.mark.parametrize("module", ["backend", pytest.param("backend.catalog.migrate", marks=pytest.mark.soak)])
 def test_whoever_starts_on_a_catalog_of_a_newer_version_is_told_the_way_out(
     url: str, tmp_path: Path, module: str
 ) -> None:

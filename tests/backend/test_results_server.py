@@ -165,7 +165,7 @@ def test_a_killed_server_costs_a_reconnect_and_nothing_else(world: World) -> Non
             async with asyncio.timeout(WAIT_S):
                 await collect(server, world, seen, until)
 
-    for _ in range(3):
+    for _ in range(2):
         with world.server() as server:
             before = len(seen)
             killer = threading.Thread(target=kill_after, args=(server, seen, before + 5))

@@ -75,8 +75,6 @@ RUNS = {
     "left, biclique": ("left", "biclique at random"),
     "as of beside a join": ("as of beside a join", "matrix"),
     "tumbling": ("tumbling", "matrix"),
-    "over the window": ("over the window", "matrix"),
-    "distinct": ("distinct", "matrix"),
     "three streams at once": ("three streams", "ring"),
 }
 SOAK = {
@@ -84,6 +82,7 @@ SOAK = {
     "full, splitjoin": ("full", "splitjoin"),
     "as of": ("as of", "asof"),
     **{kind: (kind, "matrix") for kind in ("left", "semi", "anti", "outer of three", "hopping", "cumulative")},
+    **{kind: (kind, "matrix") for kind in ("over the window", "distinct")},
 }
 
 

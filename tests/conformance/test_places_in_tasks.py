@@ -13,7 +13,10 @@ from .alone import run_alone
 from .test_bundles import bound, rows_in, streams, write
 from .test_starting_queries import BASE, alone, file_of
 
-PLACES = ("router.before_punctuation", "unit.before_probe", "unit.before_segments", "state.before_collect")
+PLACES = (
+    "router.before_punctuation", "unit.before_probe", "unit.before_segments", "unit.after_segments",
+    "unit.after_manifest", "state.before_collect",
+)  # fmt: skip
 ROUTERS, UNITS = 4, 8
 """Of a batch of the job, so often each place is met."""
 

@@ -52,6 +52,7 @@ BODY = {
 
 
 @pytest.mark.timeout(TEST_S_MAX)
+@pytest.mark.soak
 def test_orders_without_a_payment(tmp_path: Path, browser: tuple[str, str]) -> None:
     with platform(tmp_path, API, AUTH="off") as address:
         with Client(address) as client:

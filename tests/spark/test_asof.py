@@ -78,6 +78,7 @@ def test_each_row_is_given_once_with_what_it_gets(session: SparkSession, tmp_pat
     assert run_text(session, file.read_text(), tmp_path).batches == 0
 
 
+@pytest.mark.soak
 def test_rows_that_end_their_key_do_so_after_a_restart(session: SparkSession, tmp_path: Path) -> None:
     given = [rows(60), changes(61, ("k", "sym"))]
     query = asof_deletes.text("two", "any age", keeps=True, older=False)
@@ -93,7 +94,8 @@ def test_rows_that_end_their_key_do_so_after_a_restart(session: SparkSession, tm
         run_to_the_end(session, file, 2)
 
 
-@pytest.mark.parametrize("asked", ["as-of first", pytest.param("pairs enriched", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("asked", ["as-of first", "pairs enriched"])
 def test_beside_a_window_join_it_is_a_stage_that_goes_on_too(asked: str, session: SparkSession, tmp_path: Path) -> None:
     given = [rows(70 + number, 90) for number in range(3)]
     (joined, oracle), (span, reaches_us) = stages.QUERIES[asked], stages.WITHIN["one each"]

@@ -48,6 +48,7 @@ def test_each_query_gives_what_it_gives_alone(session: SparkSession, tmp_path: P
     assert told["results"] == sum(counts["results"] for counts in told["queries"].values()) > 0
 
 
+@pytest.mark.soak
 def test_a_floor_whose_output_is_lost_is_repeated_exactly(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

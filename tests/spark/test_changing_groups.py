@@ -79,6 +79,7 @@ def test_groups_go_on_with_other_slots(query: str, session: SparkSession, tmp_pa
     assert len(in_files(tmp_path)) == len(found)
 
 
+@pytest.mark.soak
 def test_a_store_has_the_last_value_of_each_group_and_its_history(session: SparkSession, tmp_path: Path) -> None:
     given = history(4)
     write(given, tmp_path)

@@ -78,6 +78,7 @@ def test_operators_side_by_side_agree_and_their_figures_fit_together(given: Hist
     assert not (tmp_path / "checkpoint").exists(), "checkpoints of a comparison are temporary"
 
 
+@pytest.mark.soak
 def test_results_that_are_ordered_have_waited_for_it(given: History, tmp_path: Path) -> None:
     text = join_text(query("equality", "20 us"), "name: splitjoin, ordering: total")
     splitjoin, spark = rows_of(text, tmp_path, "splitjoin", "spark")

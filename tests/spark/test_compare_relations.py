@@ -190,6 +190,7 @@ def test_a_relation_that_is_too_large_to_be_broadcast_is_said_and_the_others_run
     assert rows[0]["results"] == rows[2]["results"] == wanted(TEXTS["equality"]).total()
 
 
+@pytest.mark.soak
 def test_a_row_without_a_time_is_joined_by_neither(given: Path) -> None:
     (given / "a" / "000000.parquet").unlink()
     (given / "times").mkdir()

@@ -72,8 +72,8 @@ class Case:
 
 
 # Places in tasks are counted by each worker for itself, and there several units meet them in a batch. A kill costs a
-# start of Spark, so each operator has one, and the driver fails at its own places; `make soak` has more, and kills at
-# every place. At those of `test_places_in_tasks` a batch fails without Spark.
+# start of Spark, so three operators have one, and the driver fails at its own places; `make soak` kills in all five,
+# and at every place. At those of `test_places_in_tasks` a batch fails without Spark.
 CASES = {
     "biclique by hash": Case(
         "equality",
@@ -95,7 +95,7 @@ CASES = {
         "only after",
         "name: biclique, routing: random, r_units: 2, s_units: 3",
         (),
-        ("unit.after_segments:3",),
+        (),
         ("unit.after_segments:3", "", "batch.mid_commit:2", "unit.before_probe:4", "", "state.before_collect:3"),
     ),
     "matrix 2x2": Case(
@@ -103,7 +103,7 @@ CASES = {
         "20 us",
         "name: matrix, rows: 2, columns: 2",
         (),
-        ("unit.after_manifest:4",),
+        (),
         ("unit.after_manifest:4", "", "unit.before_segments:3", "batch.after_commit:2", "", "batch.mid_commit:3"),
     ),
     "biclique by contrand": Case(
@@ -125,7 +125,7 @@ CASES = {
 }
 
 
-def test_each_operator_is_killed_once_and_at_every_named_place_in_the_soak() -> None:
+def test_each_place_is_reached_once_and_jobs_are_killed_at_each_in_the_soak() -> None:
     of_engine = {
         name
         for name in NAMES
@@ -144,7 +144,7 @@ def test_each_operator_is_killed_once_and_at_every_named_place_in_the_soak() -> 
 @pytest.mark.parametrize(
     ("name", "fails", "kills"),
     [
-        *(pytest.param(name, case.fails, case.kills, id=name) for name, case in CASES.items()),
+        *(pytest.param(name, case.fails, case.kills, id=name) for name, case in CASES.items() if case.kills),
         *(
             pytest.param(name, (), case.soak, id=f"{name}, soak", marks=pytest.mark.soak)
             for name, case in CASES.items()
@@ -355,8 +355,7 @@ def test_a_checkpoint_in_use_is_refused_with_the_process_that_holds_it(done: Pat
     "damage",
     [
         "a lost segment",
-        "a cut manifest",
-        *(pytest.param(f"a {how}", marks=pytest.mark.soak) for how in ("cut segment", "lost manifest")),
+        *(pytest.param(f"a {how}", marks=pytest.mark.soak) for how in ("cut manifest", "cut segment", "lost manifest")),
     ],
 )
 def test_damaged_state_is_an_error_that_names_the_file(damage: str, session: SparkSession, tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def test_a_hundred_thousand_tuples_join_as_in_duckdb(
     assert found == progress.results > 10_000
 
 
+@pytest.mark.soak
 def test_sparks_own_join_agrees_on_the_same_streams(large: Path, session: SparkSession, tmp_path: Path) -> None:
     report = run_spark_join(session, large_text(large, EQUALITY, "name: spark", tmp_path), large)
     assert report["tuples_in"] == {"r": ROWS, "s": ROWS} and report["late"] == {"both": 0}

@@ -152,15 +152,10 @@ def test_groups_in_a_store_are_found_by_time_and_key(session: SparkSession, tmp_
     assert some == {at: value for at, value in wanted.items() if 100 <= at[1] + 59 <= 179} != {}
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
-@pytest.mark.parametrize(
-    "place",
-    [
-        "unit.before_manifest:11",
-        *(pytest.param(place, marks=pytest.mark.soak) for place in ("unit.before_manifest:6", "unit.mid_results:4")),
-    ],
-)
+@pytest.mark.parametrize("place", ["unit.before_manifest:11", "unit.before_manifest:6", "unit.mid_results:4"])
 def test_a_job_killed_between_the_phases_goes_on_exactly(place: str, session: SparkSession, tmp_path: Path) -> None:
     given = history(5)
     write(given, tmp_path)

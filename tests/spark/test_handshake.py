@@ -91,7 +91,8 @@ def test_a_chain_killed_in_its_drain_goes_on_exactly_and_takes_more(
     assert store.sweep() == 0
 
 
-@pytest.mark.parametrize(("before", "after"), [pytest.param(4, 1, marks=pytest.mark.soak), (2, 4)])
+@pytest.mark.soak
+@pytest.mark.parametrize(("before", "after"), [(4, 1), (2, 4)])
 def test_a_batch_whose_results_a_store_has_is_done_by_the_chain_that_began_it(
     before: int, after: int, tmp_path: Path, session: SparkSession
 ) -> None:

@@ -142,7 +142,7 @@ def reference(given: History) -> Counter[tuple[Any, ...]]:
     "formats",
     [
         ("json", "csv"),
-        ("avro", "arrow"),
+        pytest.param(("avro", "arrow"), marks=pytest.mark.soak),
         pytest.param(("arrow", "json"), marks=pytest.mark.soak),
         pytest.param(("parquet", "csv"), marks=pytest.mark.soak),
     ],
@@ -223,6 +223,7 @@ def as_if_stopped_long_ago(folder: Path) -> None:
     assert found
 
 
+@pytest.mark.soak
 def test_a_partition_that_is_read_later_than_the_other_after_a_stop_loses_nothing(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def answer(file: Path, **question: Any) -> Counter[Any]:
     return rows_of(reader_of(file), Question(select=("a", "b", "c"), **question))
 
 
+@pytest.mark.soak
 def test_the_order_is_kept_over_a_failure_and_other_rates(session: SparkSession, tmp_path: Path) -> None:
     for number in range(2):
         write(tmp_path, number, keys=3, others=60)

@@ -85,6 +85,7 @@ def test_a_restart_may_change_order_and_slots_and_cores(given: History, session:
     assert [unit for unit, _ in read_manifests(tmp_path / "checkpoint" / "state")] == [0, 1]
 
 
+@pytest.mark.soak
 def test_a_dataframe_is_in_order_batch_by_batch(given: History, session: SparkSession, tmp_path: Path) -> None:
     write_history(given, tmp_path, BATCHES)
     streams = {}

@@ -87,9 +87,9 @@ def test_every_format_is_joined_exactly_and_restarts_read_it_once(
     assert run_text(session, content, tmp_path).batches == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
-    ("query", "streams", "relations"),
-    [pytest.param("between two streams", "ab", "c", marks=pytest.mark.soak), ("two relations", "a", "cd")],
+    ("query", "streams", "relations"), [("between two streams", "ab", "c"), ("two relations", "a", "cd")]
 )
 def test_they_stand_anywhere_among_streams_and_results_go_to_stores(
     query: str, streams: str, relations: str, session: SparkSession, tmp_path: Path

@@ -116,6 +116,7 @@ def before_rows(folder: Path, batch: int) -> list[int]:
     return [pq.read_metadata(path).num_rows for path in files if int(path.name.split("-")[1]) < batch]
 
 
+@pytest.mark.soak
 def test_streams_of_a_dataframe_join_shed_too(session: SparkSession, tmp_path: Path) -> None:
     write_history(overload(), tmp_path, BATCHES)
 

@@ -122,6 +122,7 @@ def test_one_query_starts_and_another_stops(
     assert found.started == {"equal"}
 
 
+@pytest.mark.soak
 def test_a_pending_batch_is_done_for_the_queries_it_was_begun_for(
     session: SparkSession, tmp_path: Path, given: History
 ) -> None:

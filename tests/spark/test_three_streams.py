@@ -224,6 +224,7 @@ def test_dataframes_are_joined(operator: Operator, session: SparkSession, tmp_pa
 
 
 @pytest.mark.services
+@pytest.mark.soak
 def test_a_topic_enters_at_the_second_stage(broker: KafkaBroker, session: SparkSession, tmp_path: Path) -> None:
     given = history(7)
     topic = unique("rows-c")

@@ -177,7 +177,7 @@ def wrong_moments(store: MemoryStore, every: list[tuple[Group, int | None, int]]
 
 def test_as_of_a_time_while_units_are_behind_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     bases_after(monkeypatch, blocks=4)
-    for seed in range(3):
+    for seed in range(2):
         store = MemoryStore()
         every = disordered(store, seed)
         assert wrong_moments(store, every) == 0
