@@ -3,6 +3,7 @@
     places    local[2] or a master with two workers of one core; state in a folder or in a store (S3Proxy)
     far       two slots of this process, state in a folder or in a store 30 ms away; see `far_state`
     idle      what a job costs that waits, and how long it takes from a file to its commit
+    lost      what is fetched after a worker is lost with its disk; see `lost_worker`
 
 Everything is on this machine, so a cluster can be no faster than two slots; what it adds is seen. With state in a store
 its workers run apart (`tests/servers/apart.py`): each writes to a disk of its own, as on two machines. S3Proxy writes
@@ -26,7 +27,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from benchmarks import far_state, systems
+from benchmarks import far_state, lost_worker, systems
 from benchmarks.baselines.duckdb_join import count_and_hash
 from benchmarks.data import STREAMS, make_equi, stream_files
 from benchmarks.equi import OPERATOR, QUERY
@@ -80,7 +81,8 @@ QUICK = Size(files=7, rows_per_file=2048, turns=1, idle_s=2, appended=2, appende
 
 
 def run(scale: Scale) -> dict[str, Any]:
-    """`places`, each with its rate, traffic and `right`; `far`, turn by turn; `idle`, for a folder in either place."""
+    """`places`, each with its rate, traffic and `right`; `far`, turn by turn; `idle`, for a folder in either place;
+    `lost`, see `lost_worker.lose`."""
     size = scale.pick(FULL, QUICK)
     work = systems.folder(scale, "cluster")
     scale.show("  making the files")
@@ -98,6 +100,9 @@ def run(scale: Scale) -> dict[str, Any]:
         (own := work / "own").mkdir()
         with _cluster(own) as (_, on):
             places[CLUSTER_STORE] = _place(scale, work, data, size, CLUSTER_STORE, {**on, **_kept(store, own)}, count)
+        (own := work / "own-lost").mkdir()
+        with _cluster(own) as (cluster, on):
+            lost = _lost(scale, work, data, size, cluster, {**on, **_kept(store, own)}, count)
     for report in places.values():
         report["of_local"] = ratio(report.get("rate_measured"), places[LOCAL].get("rate_measured"))
     right = [one["results"] == one["folder_results"] == count for one in far]
@@ -105,7 +110,7 @@ def run(scale: Scale) -> dict[str, Any]:
         "workload": asdict(size), "window_s": far_state.WINDOW_S, "results": count,
         "rows_in": 2 * size.files * size.rows_per_file, "places": places,
         "far": {"turns": far, "ratios": [one["rate"] / one["folder_rate"] for one in far], "right": all(right)},
-        "idle": idle, **_complaints(places, far, right, idle),
+        "idle": idle, "lost": lost, **_complaints({**places, "a worker is lost": lost}, far, right, idle),
     }  # fmt: skip
 
 
@@ -193,6 +198,14 @@ def _place(scale: Scale, work: Path, data: Path, size: Size, name: str, given: M
         "right": all(report["results"] == count for report in reports) if all(whole) else None,
         "error": errors[0] if errors else None,
     }  # fmt: skip
+
+
+def _lost(
+    scale: Scale, work: Path, data: Path, size: Size, cluster: SparkCluster | None, given: Mapping[str, Any], count: int
+) -> Report:
+    if cluster is None or "skipped" in given:
+        return {"skipped": given["skipped"]}
+    return lost_worker.lose(scale, work, _join(work, data, "lost", given), cluster, size.limit_s, count)
 
 
 def _join(work: Path, data: Path, name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def cluster(part: Part) -> str:
   {number(far_served, ".1%")} of the openings. Counts right: {yes(far["right"])}.
 - {SERVED_TARGET:.0%} of the openings served by the cache of their own machine was the aim on a cluster:
   {reached(served, SERVED_TARGET)}, {number(served, ".1%")}.
-{skipped}
+{_lost(part.get("lost", {}))}{skipped}
 {table(["a job that waits", "of one core", "memory, MiB", "ms from a file to its results", "rows right"], waits)}
 
 The equi join of [large batches](#equi-join-with-an-interval-large-batches) with windows of {part["window_s"]} batches,
@@ -63,6 +63,23 @@ state in a store each worker writes to a disk of its own, as on a machine of its
 folder, which is slow by itself: beside it look at openings and bytes. A rate is the median of {workload["turns"]}
 runs after one that does not count. A job that waits is watched for {workload["idle_s"]:g} s, with the cluster's own
 processes; then {workload["appended"]} files of {workload["appended_rows"]:,} rows come to r, one after the other.
+"""
+
+
+def _lost(one: Mapping[str, Any]) -> str:
+    """See `benchmarks.lost_worker`; nothing of a part that was measured without it."""
+    from benchmarks.lost_worker import SHARE_TARGET
+
+    if not one:
+        return ""
+    if reason := one.get("skipped") or one.get("error"):
+        return f"- A worker that is lost was not measured: {one_line(reason)}.\n"
+    segments = f"{mib(one['fetched_bytes'])} MiB in {one['fetched']:,} segments"
+    return f"""- A worker is killed with its disk after {one["killed_after"] + 1} batches of {one["batches"]},
+  and one with an empty disk takes its place. What is fetched then is {segments},
+  of a state of {mib(one["state_bytes"])} MiB at most. The lost slot had half of it, and {SHARE_TARGET:.0%} at most was
+  the aim: {reached(one["share"], SHARE_TARGET, below=True)}, {number(one["share"], ".0%")}. The next commit came
+  {one["back_s"]:.1f} s after the kill, where a batch takes {one["batch_s"]:.1f} s. Count right: {yes(one["right"])}.
 """
 
 

@@ -67,7 +67,7 @@ def _round(scale: Scale, file: Path, checkpoint: Path, kill_after: int) -> dict[
         before_s = job.committed(checkpoint, kill_after - 1, scale.seconds(limit_s))
         batch_s = (before_s - first_s) / (kill_after - 1)
     state_bytes = sum(info.bytes for _, state in read_manifests(checkpoint / "state") for info in state.tuples())
-    reached = _last_commit(checkpoint)
+    reached = last_commit(checkpoint)
     with running_job(file, file.with_suffix(".second.log")) as job:
         recovery_s = job.committed(checkpoint, reached + 1, scale.seconds(limit_s))
     return {"first_batch_s": first_s, "recovery_s": recovery_s, "batch_s": batch_s, "state_bytes": state_bytes}
@@ -76,11 +76,12 @@ def _round(scale: Scale, file: Path, checkpoint: Path, kill_after: int) -> dict[
 class Job:
     """A running command."""
 
-    def __init__(self, file: Path, log: Path, code: Path, *, until_end: bool = True) -> None:
+    def __init__(self, file: Path, log: Path, code: Path, *, until_end: bool, report: Path | None) -> None:
         self.begun_s = time.monotonic()
         self.log = log
         command = [sys.executable, "-m", "streamjoin", "run", str(file), "--quiet"]
         command += ["--until-end"] if until_end else []
+        command += ["--report", str(report)] if report is not None else []
         self.process = start(command, log, code=code)
 
     def committed(self, checkpoint: Path, batch: int, limit_s: float) -> float:
@@ -101,16 +102,23 @@ class Job:
 
 
 @contextmanager
-def running_job(file: Path, log: Path, code: Path = ROOT, *, until_end: bool = True) -> Iterator[Job]:
-    """A command that is killed when the block is left."""
-    job = Job(file, log, code, until_end=until_end)
+def running_job(
+    file: Path, log: Path, code: Path = ROOT, *, until_end: bool = True, report: Path | None = None
+) -> Iterator[Job]:
+    """A command that is killed when the block is left.
+
+    Args:
+        report: where its `report.json` is to be, if it comes to its end.
+    """
+    job = Job(file, log, code, until_end=until_end, report=report)
     try:
         yield job
     finally:
         kill(job.process)
 
 
-def _last_commit(checkpoint: Path) -> int:
+def last_commit(checkpoint: Path) -> int:
+    """The newest batch that is committed."""
     entries = (checkpoint / "offsets" / "commits").iterdir()
     return max(int(entry.name) for entry in entries if entry.name.isdigit())
 
@@ -136,7 +144,7 @@ def _turn(scale: Scale, name: str, state_bytes: int, kill_after: int) -> Rates:
     with running_job(file, file.with_suffix(".first.log"), scale.code) as job:
         first_s = job.committed(checkpoint, 0, limit_s)
         batch_s = (job.committed(checkpoint, kill_after - 1, limit_s) - first_s) / (kill_after - 1)
-    reached = _last_commit(checkpoint)
+    reached = last_commit(checkpoint)
     with running_job(file, file.with_suffix(".second.log"), scale.code) as job:
         recovery_s = job.committed(checkpoint, reached + 1, limit_s)
     shutil.rmtree(checkpoint)

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks import cluster, elastic, machine, scaling
 from benchmarks.baselines.duckdb_join import count_and_hash
+from benchmarks.cluster_sections import _lost
 from benchmarks.data import make_equi, stream_files
 from benchmarks.page import page
 from benchmarks.parts import PARTS
@@ -266,7 +267,10 @@ def test_a_cluster_and_a_store_give_the_same_rows_as_two_slots(tmp_path: Path) -
     assert part["far"]["turns"][0]["traffic"]["put"] > 0
     for idle in part["idle"].values():
         assert idle["right"] is True and len(idle["file_ms"]) == cluster.QUICK.appended
+    lost = part["lost"]
+    assert lost["right"] is True and lost["fetched"] > 0 and 0 < lost["killed_after"] < lost["batches"] - 1
     assert "## A cluster, and state in an object store" in found["page"]
+    assert "A worker is killed with its disk after" in found["page"]
 
 
 def place(**more: Any) -> dict[str, Any]:
@@ -286,12 +290,22 @@ def test_what_a_cluster_did_not_reach_and_what_was_not_there_is_on_the_page() ->
         },
         far={"ratios": [0.55, 0.63], "right": True, "turns": [{"traffic": {"served": 4, "fetched": 0}}]},
         idle={cluster.LOCAL: {"cpu_share": 0.02, "pss_bytes": 1 << 30, "file_ms_median": 250.0, "right": True}},
+        lost={"killed_after": 4, "batches": 14, "state_bytes": 100 << 20, "fetched": 7, "fetched_bytes": 60 << 20,
+              "share": 0.6, "back_s": 12.34, "batch_s": 1.5, "right": True},
     )  # fmt: skip
     assert "200 MB/s a connection: missed, 59%" in text and "served 100.0% of the openings" in text
     assert "was the aim on a cluster: missed, 75.0%" in text
     assert "| two workers, object store | 1,000,000 | 25% | 500 | 75.0% | 2.0 | 4.0 | NO |" in text
     assert "- two workers, folder was not measured: no cluster could be started." in text
     assert "| local[2], folder | 2.0% | 1,024 | 250 | yes |" in text
+    assert "after 5 batches of 14, and one with an empty disk takes its place. What is fetched then is 60 MiB" in text
+    assert "55% at most was the aim: missed, 60%. The next commit came 12.3 s after the kill" in text
+
+
+def test_a_worker_that_could_not_be_lost_is_on_the_page_with_its_reason() -> None:
+    assert _lost({}) == ""
+    assert _lost({"skipped": "no cluster"}) == "- A worker that is lost was not measured: no cluster.\n"
+    assert "it did not go on" in _lost({"error": "it did not go on: batch 5"})
 
 
 def test_wrong_rows_are_an_error_whoever_counted_them() -> None:
