@@ -411,6 +411,7 @@ def test_without_the_memory_the_tail_goes_on_and_with_it_again(tmp_path: Path, r
     world.close()
 
 
+@pytest.mark.soak
 def test_a_time_range_in_memory_does_not_read_the_store(tmp_path: Path, redis: RedisServer) -> None:
     world = World(tmp_path, redis_url=redis.url)
     for _ in range(5):

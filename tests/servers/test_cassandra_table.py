@@ -120,6 +120,7 @@ def test_every_type_has_its_place_or_is_left_out(node: CassandraNode) -> None:
         list(CassandraTable("t", narrow, None, at(node), "shop", "typed").blocks(["n"]))
 
 
+@pytest.mark.soak
 def test_a_large_table_comes_in_parts_and_whole(node: CassandraNode, monkeypatch: pytest.MonkeyPatch) -> None:
     with owner(node) as session:
         insert = session.prepare('INSERT INTO shop."Large" (k, "said so") VALUES (?, ?)')

@@ -117,6 +117,7 @@ def test_both_count_what_ours_count_in_one_table(text: str, given: Path) -> None
     assert not (given / "checkpoint").exists() and not (given / "results").exists()
 
 
+@pytest.mark.soak
 def test_the_relation_is_broadcast_or_both_sides_are_shuffled(session: SparkSession, given: Path) -> None:
     bound = bind(parse(content(TEXTS["left"]), base=given))
     broadcast, shuffled = (physical(join(session, with_operator(bound, name)), given / name) for name in THEIRS)

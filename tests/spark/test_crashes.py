@@ -226,6 +226,7 @@ def check_state(folder: Path) -> None:
     assert StateStore(state).sweep() == 0
 
 
+@pytest.mark.soak
 def test_each_line_stands_once_in_a_file_of_json_lines(session: SparkSession, tmp_path: Path) -> None:
     case, batches = CASES["biclique by hash"], 8
     given = history(20, r=10 * batches, s=9 * batches, time_shape="disordered", delay_us=15)

@@ -253,6 +253,7 @@ def abort_records(broker: KafkaBroker, topic: str, partition: int, count: int) -
     return count + 1  # the end of a transaction has one
 
 
+@pytest.mark.soak
 def test_a_partition_is_silent_only_while_it_has_nothing_unread_although_no_row_comes_of_it(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

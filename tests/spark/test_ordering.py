@@ -69,6 +69,7 @@ def test_files_in_name_order_are_in_order(
     assert progress.results == len(pairs_in_name_order(tmp_path / "results"))
 
 
+@pytest.mark.soak
 def test_a_restart_may_change_order_and_slots_and_cores(given: History, session: SparkSession, tmp_path: Path) -> None:
     starts = (("outer", 2, 3, range(2)), ("total", 3, 5, range(2, 4)), ("inner", 2, 2, range(4, BATCHES)))
     for ordering, slots, cores, numbers in starts:

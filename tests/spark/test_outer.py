@@ -115,6 +115,7 @@ def test_a_job_killed_between_a_match_and_its_notice_goes_on_exactly(
     check_same(found_in(tmp_path, "ab"), expected(given, [("FULL", ON)], (20, 20)))
 
 
+@pytest.mark.soak
 def test_they_follow_one_another_and_what_waits_is_given_at_the_end(session: SparkSession, tmp_path: Path) -> None:
     given = history(4, "abc")
     write(given, tmp_path)
