@@ -55,6 +55,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """Libraries that count what nobody let go of complain otherwise."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark with two threads, and with the Kafka connector if its jars are there; a process can have one only."""
