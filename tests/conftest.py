@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 THREADS = 2
 
-# Reading thousands of tests leaves nothing to collect, and looking for it took a third of the time.
-gc.disable()
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """For a run in parts, such as the soak's."""
@@ -49,10 +46,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_collection_finish() -> None:
-    """What was read stays to the end, so the collector need not look at it again and again."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Reading thousands of tests leaves nothing to collect, and looking for it took a third of the time.
+
+    What was read stays to the end, so the collector need not look at it later either.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish() -> None:
