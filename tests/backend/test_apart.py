@@ -67,6 +67,8 @@ def test_attack_a_view_that_never_ends_holds_no_thread(api: TestClient, tmp_path
         assert api.post(f"/api/v1/{what}", json={"name": name, "spec": entry}).status_code == 201
     checked = api.post("/api/v1/jobs/validate", json={"query": QUERY}).json()
     assert not checked["valid"] and "took too long" in checked["diagnostics"][0]["detail"]
+    refused(api.post("/api/v1/jobs/explain", json={"query": QUERY}), "took too long")
+    refused(api.post("/api/v1/jobs/preview", json={"query": QUERY}), "took too long")
     refused(api.post("/api/v1/jobs", json={"name": "j", "query": QUERY}), "took too long")
     assert time.monotonic() - began < 120  # where nothing ends it, the first never returns
 
