@@ -29,7 +29,7 @@ def machine(results: Results) -> str:
     after = ", and after it where that was looked at" if any("busy_after" in part for part in results.values()) else ""
     toy = "**Toy sizes: these numbers show that the programs work, and nothing else.**\n\n" if newest["quick"] else ""
     return (
-        f"{toy}{described['cores']} cores ({described['model']}), {described['memory_bytes'] / 2**30:.0f} GiB, "
+        f"{toy}{described['cores']} cores ({described['model']}), {_shown(described, 'memory_bytes')}, "
         f"{described['system']}. {versions}. Every system has "
         f"{described['slots']} task slots. Time of the cores used by others before each part{after}: {busy}.\n"
     )
@@ -44,12 +44,16 @@ def _newest(results: Results) -> Part:
     return max(results.values(), key=lambda part: part["begun"])
 
 
+def _shown(machine: Mapping[str, Any], key: str) -> str:
+    """What a reader sees of it: a machine has some KiB more or less of memory each time it starts."""
+    return f"{machine[key] / 2**30:.0f} GiB" if key == "memory_bytes" else str(machine[key])
+
+
 def measured(part: Part, results: Results) -> str:
     """When and at which commit, and what was not as the page's beginning says."""
     own, usual = part["machine"], _newest(results)["machine"]
-    kinds = {"cores": "cores", "model": "processor", "system": "system", "memory_bytes": "bytes of memory", **VERSIONS}
-    other = [f"{name} {own[key]:{',' if key == 'memory_bytes' else ''}}" for key, name in kinds.items()
-             if own[key] != usual[key]]  # fmt: skip
+    kinds = {"cores": "cores", "model": "processor", "system": "system", "memory_bytes": "memory", **VERSIONS}
+    other = [f"{name} {_shown(own, key)}" for key, name in kinds.items() if _shown(own, key) != _shown(usual, key)]
     return said(part["begun"], own["commit"], gone=own.get("commit_gone", False)) + (
         f" With {', '.join(other)}." if other else ""
     )

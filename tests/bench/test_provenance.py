@@ -101,6 +101,15 @@ def test_each_part_says_when_and_at_which_commit_it_was_measured() -> None:
     assert "Measured 2026-01-03 03:04 UTC at commit def, with changes that were not committed.\n" in text
 
 
+def test_other_memory_is_told_where_a_reader_would_see_it() -> None:
+    results = {name: part("2026-01-02T03:04:05+00:00", "abc", error="none") for name in ("index", "band", "outer")}
+    for (name, one), memory_bytes in zip(results.items(), (24 << 30, 64 << 30, (24 << 30) + 40_000), strict=True):
+        one["begun"] = f"2026-01-0{3 if name == 'index' else 2}T03:04:05+00:00"
+        one["machine"]["memory_bytes"] = memory_bytes
+    text = page(results, {})
+    assert text.count(" With memory 64 GiB.") == text.count(" With memory") == 1 and ", 24 GiB, " in text
+
+
 def test_a_page_does_not_invent_when_it_was_measured() -> None:
     assert provenance.said(None, None) == "Measured before parts said when and at which commit."
     assert provenance.said("2026-01-02T03:04:05+00:00", "").endswith("at a commit that was not written down.")
