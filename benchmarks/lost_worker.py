@@ -2,7 +2,8 @@
 
 The equi join of `equi_large` on two workers that each write to a disk of their own. Once its windows are full one of
 them is killed with its executor and its disk, and another one starts with an empty disk. Without that nothing is
-fetched (`benchmarks.cluster`), so all that is, is for the slots of the lost one: a slot has half of the state.
+fetched (`benchmarks.cluster`), so all that is fetched is fetched because of it. The lost one's slot has half of the
+state.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def lose(
     with running_job(file, work / "lost.log", scale.code, report=told) as job:
         try:
             job.committed(checkpoint, WARM, limit_s)
-            cluster.workers[0].kill()
-            killed_s, reached = time.monotonic(), last_commit(checkpoint)
-            cluster.start_worker()
+            killed_s = time.monotonic()
+            cluster.lose(cluster.workers[0])
+            reached = last_commit(checkpoint)
             job.committed(checkpoint, reached + 1, deadline_s - time.monotonic())
             back_s = time.monotonic() - killed_s
             job.process.wait(max(1.0, deadline_s - time.monotonic()))

@@ -90,6 +90,11 @@ class SparkCluster:
         self.workers.append(worker)
         return worker
 
+    def lose(self, worker: ServerProcess) -> None:
+        """Kill a worker with its executor, and its disk if it has one of its own; another one takes its place."""
+        worker.kill()
+        self.start_worker()
+
     def _start(self, name: str) -> ServerProcess:
         variables = {
             # What the tests were started with is not for executors, such as where our package is.

@@ -202,8 +202,7 @@ class Dying:
             return True
         if kind == "Spark's worker":
             there = [worker for worker in self.cluster.workers if worker.is_running()]
-            there[self.rng.integers(len(there))].kill()
-            self.cluster.start_worker()
+            self.cluster.lose(there[self.rng.integers(len(there))])
             return True
         if kind == "driver":
             found = processes.leaders(self.settings.data)

@@ -85,7 +85,7 @@ class Losing:
             self.driver = self.run.driver()
         elif kind == "worker":
             there = [worker for worker in cluster.workers if worker.is_running()]
-            self.run.lose(there[self.rng.integers(len(there))])
+            cluster.lose(there[self.rng.integers(len(there))])
         elif executors := cluster.executors():
             executors[self.rng.integers(len(executors))].kill()
         else:

@@ -26,7 +26,6 @@ from tests import duck
 from tests.servers import KafkaBroker
 from tests.servers.apart import inside
 from tests.servers.hbase import HbaseServer
-from tests.servers.process import ServerProcess
 from tests.servers.s3 import BUCKET, S3
 from tests.servers.spark import SparkCluster
 
@@ -163,11 +162,6 @@ run:
         for executor in executors:
             assert any(inside(executor.pid, self.own / "cache").rglob("*.arrow")), "each keeps what it wrote"
             assert not inside(executor.pid, self.own / "checkpoint").exists(), "nobody but the driver has a checkpoint"
-
-    def lose(self, worker: ServerProcess) -> None:
-        """Kill a worker with its executor and its disk, and start another one in its place."""
-        worker.kill()
-        self.cluster.start_worker()
 
     def generation(self) -> int:
         """The number of the generation that the state belongs to; 0 before the first."""

@@ -53,7 +53,7 @@ def test_a_cluster_goes_on_with_what_another_machine_left_in_the_store_and_loses
         with run.driver() as driver:
             run.goes_on(driver, 4)
             run.check_apart()
-            run.lose(cluster.workers[0])
+            cluster.lose(cluster.workers[0])
             assert driver.exit_status() == 0, driver.output()
         run.check_exact(generation=2)
 
@@ -70,7 +70,7 @@ def test_workers_and_drivers_are_lost_with_their_disks(
             with run.driver() as driver:
                 run.goes_on(driver, 1)
                 run.check_apart()
-                run.lose(lost)
+                cluster.lose(lost)
                 run.goes_on(driver, 1)
                 assert driver.crash() == -signal.SIGKILL
         with run.driver() as last:
