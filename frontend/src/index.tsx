@@ -5,9 +5,9 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { setNonce } from 'get-nonce';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { BrowserRouter } from 'react-router';
 import { queryClient } from './api/queryClient';
-import { basePath, nonce } from './env';
+import { nonce } from './env';
+import { Addresses } from './shell/Addresses';
 import { App } from './shell/App';
 import { theme } from './theme/theme';
 
@@ -21,10 +21,9 @@ createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
       <QueryClientProvider client={queryClient}>
-        {/* A click shows at once. As a transition it would wait for a page that always renders, and the next be lost. */}
-        <BrowserRouter basename={basePath} useTransitions={false}>
+        <Addresses>
           <App />
-        </BrowserRouter>
+        </Addresses>
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

@@ -258,7 +258,8 @@ def test_a_row_is_final_when_it_leaves_and_the_mark_says_so(kind: str, tmp_path:
         waited += any(report.open_rows for report in loop.reports)
     assert found == wanted and reported == found.total()
     assert moved > 5 and waited > 5
-    assert not any(report.open_rows for report in loop.reports)
+    # A semi join gives nothing for the unmatched, so where a job goes on they may still be matched.
+    assert any(report.open_rows for report in loop.reports) == (kind == "LEFT SEMI")
     assert all(report.ended for report in loop.reports)
 
 

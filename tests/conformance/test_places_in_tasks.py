@@ -14,11 +14,13 @@ from .test_bundles import bound, rows_in, streams, write
 from .test_starting_queries import BASE, alone, file_of
 
 PLACES = (
-    "router.before_punctuation", "unit.before_probe", "unit.before_segments", "unit.after_segments",
-    "unit.after_manifest", "state.before_collect",
+    "router.before_punctuation", "unit.before_probe", "unit.mid_results", "unit.before_segments", "unit.after_segments",
+    "unit.before_manifest", "unit.after_manifest", "state.before_collect",
 )  # fmt: skip
-ROUTERS, UNITS = 4, 8
-"""Of a batch of the job, so often each place is met."""
+MET = {"router.before_punctuation": 4, "unit.mid_results": 6}
+"""How often a batch of the job meets a place; units find nothing for some queries in its first batch."""
+UNITS = 8
+"""The same for all other places."""
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -26,7 +28,7 @@ def test_a_batch_that_dies_there_is_done_again_exactly(place: str, tmp_path: Pat
     write(tmp_path, streams(90))
     file = file_of(tmp_path, "job", BASE)
     # In the middle of the third batch: the first units have the next version by then, and the batch needs the last one.
-    each = ROUTERS if place.startswith("router") else UNITS
+    each = MET.get(place, UNITS)
     with failing_at(place, 2 * each + each // 2 + 2), pytest.raises(failpoints.FailpointError):
         run_alone(bound(file))
     commits = tmp_path / "job-checkpoint" / "offsets" / "commits"

@@ -78,10 +78,11 @@ def test_it_finds_that_the_result_is_exact_and_leaves_nothing(tmp_path: Path) ->
     assert not left(tmp_path)
 
 
+@pytest.mark.soak
 @pytest.mark.services
 @pytest.mark.slow
 @pytest.mark.usefixtures("java")
-@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.soak), 2])
+@pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_ends_a_start_and_a_second_one_ends_it_at_once(tmp_path: Path, times: int) -> None:
     log = tmp_path / "log"
     with demo(tmp_path) as process:

@@ -12,7 +12,7 @@ from streamjoin.intake.deadletter import BAD_VALUE, NO_TIME, DeadLetter, write_d
 
 from .browser import API, TEST_S_MAX, platform, walk
 
-pytestmark = [pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
 QUERY = "SELECT ONLINE a.id FROM auctions a, bids b WHERE a.id = b.auction WITHIN 10 SECONDS"
 

@@ -10,7 +10,7 @@ from streamjoin.client import Client
 
 from .browser import API, TEST_S_MAX, platform, report, walk
 
-pytestmark = [pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 BIDS = {"source": "generator", "kind": "nexmark.bid", "time": "ts"}
 QUERY = (
     "SELECT ONLINE auctions.id, bids.price, people.name FROM auctions JOIN bids ON auctions.id = bids.auction "

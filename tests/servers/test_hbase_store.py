@@ -27,7 +27,7 @@ from streamjoin.results.policy import Collected, EpochPolicy
 from streamjoin.results.snapshot import FIRST, Snapshot, SnapshotId
 from streamjoin.results.stores.hbase.store import CELL_BYTES_MAX, HbaseStore
 from streamjoin.results.stores.spec import StoreSpec
-from streamjoin.results.stores.store import BlockKey, StoreDownError, StoreError, StoreUncertainError
+from streamjoin.results.stores.store import BlockKey, Store, StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
 from tests.spark.periods import check_two_periods
 from tests.unit.results.stores.contract import STEADY_S_MAX, StoreContract, steadily
@@ -97,6 +97,10 @@ class TestContract(StoreContract):
         another = HbaseStore(port=server.port)
         yield another
         another.close()
+
+    @pytest.mark.soak
+    def test_groups_that_change_are_what_they_were_as_of_every_snapshot(self, store: Store, job: str) -> None:
+        super().test_groups_that_change_are_what_they_were_as_of_every_snapshot(store, job)
 
 
 def block_key(lowest: int, number: int = 0, batch: int = 0) -> BlockKey:
@@ -434,6 +438,7 @@ def test_data_survives_a_crash_of_hbase_which_is_told_in_time(server: HbaseServe
     assert steadily(lambda: store.swap_head(JOB, b"1", b"2") or store.head(JOB) == b"2")
 
 
+@pytest.mark.soak
 def test_readers_see_whole_snapshots_in_order_while_drivers_are_killed(server: HbaseServer, tmp_path: Path) -> None:
     play_a_few(StoreSpec("hbase", (("port", server.port),)), "punctuations", tmp_path)
 

@@ -72,8 +72,9 @@ class Case:
 
 
 # Places in tasks are counted by each worker for itself, and there several units meet them in a batch. A kill costs a
-# start of Spark, so three operators have one, and the driver fails at its own places; `make soak` kills in all five,
-# and at every place. At those of `test_places_in_tasks` a batch fails without Spark.
+# start of Spark, so one operator has one, at a random moment, and the driver fails at its own places in three;
+# `make soak` kills in all five, and at every place. At those in tasks a batch fails without Spark
+# (`test_places_in_tasks`).
 CASES = {
     "biclique by hash": Case(
         "equality",
@@ -111,7 +112,7 @@ CASES = {
         "full history",
         "name: biclique, routing: contrand, r_units: 4, s_units: 3, r_groups: 2, s_groups: 3",
         ("batch.mid_commit:1",),
-        ("unit.mid_results:4",),
+        (),
         ("unit.mid_results:4", "", "unit.before_manifest:5", "batch.mid_commit:1", "", "router.before_punctuation:3"),
     ),
     "splitjoin in order, a count window": Case(
@@ -119,7 +120,7 @@ CASES = {
         "7 rows",
         "name: splitjoin, cores: 3, turn_tuples: 2, ordering: total",
         ("batch.after_commit:1",),
-        ("unit.before_manifest:2",),
+        (),
         ("batch.after_commit:1", "", "unit.after_segments:2", "state.before_collect:2", "", "unit.after_manifest:2"),
     ),
 }
@@ -144,7 +145,7 @@ def test_each_place_is_reached_once_and_jobs_are_killed_at_each_in_the_soak() ->
 @pytest.mark.parametrize(
     ("name", "fails", "kills"),
     [
-        *(pytest.param(name, case.fails, case.kills, id=name) for name, case in CASES.items() if case.kills),
+        *(pytest.param(name, case.fails, case.kills, id=name) for name, case in CASES.items() if case.fails),
         *(
             pytest.param(name, (), case.soak, id=f"{name}, soak", marks=pytest.mark.soak)
             for name, case in CASES.items()

@@ -101,6 +101,7 @@ def test_killed_around_a_change_of_units(session: SparkSession, tmp_path: Path) 
     assert progress.adapting.units[0]["units"] == {"R": 3, "S": 3}
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_units_come_and_go_in_a_store_of_a_job_that_dies_and_moves(
     s3: S3, session: SparkSession, tmp_path: Path

@@ -45,6 +45,7 @@ def want(given: History) -> Counter[tuple[int, int]]:
     return Counter(expected(given, "band", plan(given, "band", "20 us"), BATCHES))
 
 
+@pytest.mark.soak
 @pytest.mark.kills
 @pytest.mark.timeout(KILLS_S_MAX)
 def test_a_job_on_s3_goes_on_exactly_wherever_it_goes_on(s3: S3, session: SparkSession, tmp_path: Path) -> None:

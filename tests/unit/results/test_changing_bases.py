@@ -175,12 +175,12 @@ def wrong_moments(store: MemoryStore, every: list[tuple[Group, int | None, int]]
     return wrong
 
 
-def test_as_of_a_time_while_units_are_behind_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
+def test_as_of_a_time_while_units_are_behind_one_another(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     bases_after(monkeypatch, blocks=4)
-    for seed in range(2):
-        store = MemoryStore()
-        every = disordered(store, seed)
-        assert wrong_moments(store, every) == 0
+    store = MemoryStore()
+    every = disordered(store, seed)
+    assert wrong_moments(store, every) == 0
     # By the newest base alone, later rows would hide earlier ones.
     monkeypatch.setattr(reader._Bases, "newest", lambda self, upto, until_us: self.bases[-1])
     assert wrong_moments(store, every) > 0
