@@ -8,6 +8,7 @@ with Proxy(server.port) as proxy:
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from .process import free_ports
 
 CONNECT_S_MAX = 5.0
 CHUNK_BYTES = 1 << 16
+REQUEST = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.1\r\n")
 
 
 class Proxy:
@@ -111,10 +113,15 @@ class Proxy:
         threading.Thread(target=self._carry, args=(client, server, False), daemon=True).start()
         threading.Thread(target=self._carry, args=(server, client, True), daemon=True).start()
 
+    def said(self, data: bytes) -> None:
+        """What a client says, before it is carried; here nothing comes of it."""
+
     def _carry(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with suppress(OSError):
             while data := source.recv(CHUNK_BYTES):
-                if answers and self._delay_s:
+                if not answers:
+                    self.said(data)
+                elif self._delay_s:
                     time.sleep(self._delay_s)
                 if not (answers and self._swallows):
                     target.sendall(data)
@@ -123,6 +130,19 @@ class Proxy:
         # Either end closes both: none of the protocols here uses half a connection.
         _close(source)
         _close(target)
+
+
+class Requests(Proxy):
+    """A proxy in front of a server of HTTP that knows what was asked: method and path, in `asked`."""
+
+    def __init__(self, target_port: int) -> None:
+        super().__init__(target_port)
+        self.asked: list[tuple[str, str]] = []
+
+    def said(self, data: bytes) -> None:
+        """Clients say what they want at the beginning of what they send."""
+        if found := REQUEST.match(data):
+            self.asked.append((found[1].decode(), found[2].decode()))
 
 
 def _close(one: socket.socket) -> None:

@@ -23,9 +23,16 @@ from tests.servers.process import comes_true
 from tests.servers.s3 import ENVIRONMENT, S3
 from tests.servers.spark import SparkCluster
 from tests.spark.command import RUN_S_MAX
-from tests.spark.nothing_shared import SEEDS, WORKERS, Run, generated
+from tests.spark.nothing_shared import OPERATOR, SEEDS, WORKERS, Run, generated
 
 KINDS = ("executor", "worker", "driver")
+OPERATORS = (
+    OPERATOR,
+    "{name: biclique, routing: hash, adaptive: true, capacity: 0.01, min_units: 4, max_units: 8, check_every: 0s}",
+    "{name: splitjoin, cores: 3, ordering: total}",
+    "{name: handshake, workers: 3}",
+)
+"""Of one job after the other."""
 BATCHES = 100
 ROWS = 100
 """Few rows a batch and many batches: what dies is to die often in a job, which then has not much left to do."""
@@ -107,10 +114,12 @@ def soak(kills: int, seed: int, root: Path) -> Counter[str]:
         while (left := kills - lost.total()) > 0:
             (folder := root / f"job-{number}").mkdir()
             streams = {name: generated(name, BATCHES * ROWS) for name in SEEDS}
-            run = Run(folder, cluster, s3, hbase, streams, batches=BATCHES, rows=ROWS)
+            operator = OPERATORS[(seed + number) % len(OPERATORS)]
+            run = Run(folder, cluster, s3, hbase, streams, batches=BATCHES, rows=ROWS, operator=operator)
             lost += Losing(run, np.random.default_rng((seed, number))).until(left)
             spent_s = time.monotonic() - begun_s
-            print(f"{lost.total():,} of {kills:,} kills, {spent_s:.0f} s", file=sys.stderr, flush=True)
+            so_far = f"{lost.total():,} of {kills:,} kills, {spent_s:.0f} s"
+            print(f"{so_far}, the last ones of {operator}", file=sys.stderr, flush=True)
             number += 1
     return lost
 

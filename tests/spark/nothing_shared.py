@@ -39,6 +39,7 @@ RATE = 10_000
 OPTIONS = {"keys": 500, "skew": 0.5}
 WINDOW_MS = 100
 SEEDS = {"r": 3, "s": 4}
+OPERATOR = "{name: biclique, routing: hash, r_units: 3, s_units: 3}"
 
 
 def rows_of(name: str, first: int, stop: int) -> pa.Table:
@@ -89,6 +90,8 @@ class Run:
         jars: what executors need beside Spark.
         batches: how many there are to join.
         rows: of each stream in a batch.
+        operator: of its join file.
+        port: of a proxy in front of the store.
     """
 
     def __init__(
@@ -103,12 +106,14 @@ class Run:
         jars: str | None = None,
         batches: int = BATCHES,
         rows: int = ROWS,
+        operator: str = OPERATOR,
+        port: int | None = None,
     ) -> None:
         assert cluster.own is not None
         self.folder, self.cluster, self.own = folder, cluster, cluster.own
         self.streams = streams
-        self.batches, self.rows = batches, rows
-        self.state = s3.uri(f"{BUCKET}/{folder.name}")
+        self.batches, self.rows, self.operator = batches, rows, operator
+        self.state = s3.uri(f"{BUCKET}/{folder.name}", port)
         self.results = (
             f'{{store: hbase, hosts: ["127.0.0.1"], port: {hbase.port}, table: {unique("apart")}, '
             "snapshot: {batches: 1}}"
@@ -127,7 +132,7 @@ class Run:
         (file := folder / "join.yaml").write_text(f"""\
 streams: {{r: {self.streams["r"]}, s: {self.streams["s"]}}}
 query: SELECT ONLINE r.id AS r_id, s.id AS s_id FROM r, s WHERE r.k = s.k WITHIN {WINDOW_MS} MILLISECONDS
-operator: {{name: biclique, routing: hash, r_units: 3, s_units: 3}}
+operator: {self.operator}
 results: {self.results}
 run:
   checkpoint: {own}/checkpoint
