@@ -30,7 +30,6 @@ OPERATORS = (
     OPERATOR,
     "{name: biclique, routing: hash, adaptive: true, capacity: 0.01, min_units: 4, max_units: 8, check_every: 0s}",
     "{name: splitjoin, cores: 3, ordering: total}",
-    "{name: handshake, workers: 3}",
 )
 """Of one job after the other."""
 BATCHES = 100
