@@ -78,11 +78,10 @@ def _lost(one: Mapping[str, Any]) -> str:
     return f"""- A worker is killed with its disk after {one["killed_after"] + 1} batches of {one["batches"]},
   and one with an empty disk takes its place. What is fetched then is {segments},
   of a state of {mib(one["state_bytes"])} MiB at most. The lost slot had half of it, and two machines need that half:
-  the one that is left, where the batch goes on at once, and the one that comes, when it takes a slot over. With
-  what a unit lets go of in its next batch, {SHARE_TARGET:.0%} at most was the aim:
+  the one that is left, where the batch goes on at once, and the replacement, when it takes over a slot. Including
+  what a unit drops in its next batch, {SHARE_TARGET:.0%} at most was the aim:
   {reached(one["share"], SHARE_TARGET, below=True)}, {number(one["share"], ".0%")}. The next commit came
-  {one["back_s"]:.1f} s after the kill, where a batch takes
-  {one["batch_s"]:.1f} s. Count right: {yes(one["right"])}.
+  {one["back_s"]:.1f} s after the kill, where a batch takes {one["batch_s"]:.1f} s. Count right: {yes(one["right"])}.
 """
 
 

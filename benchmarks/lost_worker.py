@@ -3,8 +3,8 @@
 The equi join of `equi_large` on two workers that each write to a disk of their own. Once its windows are full one of
 them is killed with its executor and its disk, and another one starts with an empty disk. Without that nothing is
 fetched (`benchmarks.cluster`), so all that is fetched is fetched because of it. The lost one's slot has half of the
-state. Two machines need it: the one that is left, where the batch goes on at once, and the one that comes, when it
-takes a slot over.
+state. Two machines need that half: the one that is left, where the batch goes on at once, and the replacement, when it
+takes over a slot.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from benchmarks.systems import Report
 from tests.servers.spark import SparkCluster
 
 SHARE_TARGET = 2 / SLOTS * (WARM + 1) / WARM
-"""Of the state: what the units of a slot have, once for each of two machines. A unit opens what the batch before left,
-and so one batch more than it keeps."""
+"""The largest share of the state that may be fetched: what one slot has, once for each of two machines. A unit opens
+what the previous batch left, which is one batch more than it keeps."""
 
 
 def lose(

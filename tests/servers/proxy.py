@@ -114,7 +114,7 @@ class Proxy:
         threading.Thread(target=self._carry, args=(server, client, True), daemon=True).start()
 
     def said(self, data: bytes) -> None:
-        """What a client says, before it is carried; here nothing comes of it."""
+        """Called with all that clients send, before it is carried; does nothing here."""
 
     def _carry(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with suppress(OSError):
@@ -133,14 +133,14 @@ class Proxy:
 
 
 class Requests(Proxy):
-    """A proxy in front of a server of HTTP that knows what was asked: method and path, in `asked`."""
+    """A proxy in front of an HTTP server that keeps the method and path of each request in `asked`."""
 
     def __init__(self, target_port: int) -> None:
         super().__init__(target_port)
         self.asked: list[tuple[str, str]] = []
 
     def said(self, data: bytes) -> None:
-        """Clients say what they want at the beginning of what they send."""
+        """A request begins a chunk of its own: clients wait for the answer before they ask again."""
         if found := REQUEST.match(data):
             self.asked.append((found[1].decode(), found[2].decode()))
 

@@ -220,7 +220,7 @@ class Dying:
 
     def _finished(self) -> int:
         """Wait until the job has joined all rows; how many results there are, which are right."""
-        seen = [-1]
+        seen, right = [-1], list[int]()
 
         def is_done() -> bool:
             time.sleep(LOOK_S / 2)
@@ -228,12 +228,12 @@ class Dying:
             if seen[-1] != seen[-2]:
                 return False
             with suppress(AssertionError):
-                self._checked()
-                return True
-            return False
+                right.append(self._checked())
+            return bool(right)
 
-        if not comes_true(is_done, DONE_S_MAX):
-            print(Workers(self.settings, self.catalog, None).tails(self.job), file=sys.stderr)
+        if comes_true(is_done, DONE_S_MAX):
+            return right[0]
+        print(Workers(self.settings, self.catalog, None).tails(self.job), file=sys.stderr)
         return self._checked()  # which says what is missing
 
     def _checked(self) -> int:

@@ -31,7 +31,7 @@ OPERATORS = (
     "{name: biclique, routing: hash, adaptive: true, capacity: 0.01, min_units: 4, max_units: 8, check_every: 0s}",
     "{name: splitjoin, cores: 3, ordering: total}",
 )
-"""Of one job after the other."""
+"""Of the jobs, in turn."""
 BATCHES = 100
 ROWS = 100
 """Few rows a batch and many batches: what dies is to die often in a job, which then has not much left to do."""
@@ -118,7 +118,7 @@ def soak(kills: int, seed: int, root: Path) -> Counter[str]:
             lost += Losing(run, np.random.default_rng((seed, number))).until(left)
             spent_s = time.monotonic() - begun_s
             so_far = f"{lost.total():,} of {kills:,} kills, {spent_s:.0f} s"
-            print(f"{so_far}, the last ones of {operator}", file=sys.stderr, flush=True)
+            print(f"{so_far}; the last job was {operator}", file=sys.stderr, flush=True)
             number += 1
     return lost
 

@@ -90,7 +90,7 @@ def test_what_a_lost_worker_had_is_fetched_again_and_nothing_else(
             run.goes_on(driver, 4)
             run.check_apart()
             before = len(requests.asked)
-            # Where a machine has two slots for a while, the lower one stays: so the other one goes to the replacement.
+            # While a machine has two slots, the lower one stays there, and the other one goes to the replacement.
             cluster.lose(with_slot(run, WORKERS - 1))
             assert driver.exit_status() == 0, driver.output()
         fetched = slots_of(path for method, path in requests.asked[before:] if method == "GET")
