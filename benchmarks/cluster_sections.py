@@ -12,6 +12,7 @@ from benchmarks.head import Part, one_line
 from benchmarks.rates import median
 from benchmarks.sections import reached, spread, yes
 from streamjoin.operators.costs.growth import SHARE_MIN, SLOTS_MAX, WINDOW_BATCHES
+from streamjoin.operators.costs.slots import NEAR_TUPLES
 
 
 def cluster(part: Part) -> str:
@@ -162,9 +163,10 @@ def scaling(part: Part) -> str:
 
 What a step takes, of one core, in ns: {costs["route_ns"]:,.0f} to take a tuple in and give its results,
 {costs["send_ns"]:,.0f} to send a copy, {costs["store_ns"]:,.0f} to store one, and {costs["far_store_ns"]:,.0f} more
-where a unit's part of a batch is far larger than a core's cache; {costs["probe_ns"]:,.0f} to look in one unit for
-partners, and {costs["far_probe_ns"]:,.0f} more where what that stores is far larger. A unit's batch takes
-{costs["unit_us"]:,.0f} us. Around it {around["tuple_ns"]:,.0f} ns a tuple and {around["batch_ms"]:,.0f} ms a batch.
+where a unit's part of a batch has more than {NEAR_TUPLES:,} keys, which fill the cache of a core;
+{costs["probe_ns"]:,.0f} to look in one unit for partners, and {costs["far_probe_ns"]:,.0f} more where that stores more.
+A unit's batch takes {costs["unit_us"]:,.0f} us. Around it {around["tuple_ns"]:,.0f} ns a tuple,
+{around["batch_ms"]:,.0f} ms a batch, and {around["shared_ms"]:,.0f} ms that slots share.
 A copy is sent as often as it is probed, in every layout, so the fit gives both the same time, and "probing" below may
 be sending too. From these, with {part["slot_tuples"]:,} tuples a batch for each slot and windows of {WINDOW_BATCHES}
 batches, by `operators/costs/slots.py`:
@@ -228,7 +230,7 @@ def _share(traffic: Mapping[str, int]) -> float | None:
 
 def _is_fitted(one: Mapping[str, Any], workload: Mapping[str, Any]) -> bool:
     """Whether a run on Spark is one of those that the model was made of."""
-    return one["slots"] == 1 and one["files"] in workload["files_per_batch"]
+    return one["layout"] == "hash" and one["files"] in workload["files_per_batch"]
 
 
 def _slowest(routings: Mapping[str, Any]) -> str:

@@ -215,15 +215,20 @@ def fit(runs: Sequence[dict[str, Any]], size: Size) -> StepCosts:
          for alone in np.eye(len(STEPS))]
         for one in runs
     ])  # fmt: skip
-    found = np.zeros(len(STEPS))
-    used = list(range(len(STEPS)))
+    return StepCosts(*_none_below_0(terms, np.ones(len(runs))))
+
+
+def _none_below_0(terms: np.ndarray, wanted: np.ndarray) -> list[float]:
+    """What the terms, a column each, are had how often, by least squares; what would be below 0 is left out."""
+    found = np.zeros(terms.shape[1])
+    used = list(range(terms.shape[1]))
     while used:
-        solved, *_ = np.linalg.lstsq(terms[:, used], np.ones(len(runs)), rcond=None)
+        solved, *_ = np.linalg.lstsq(terms[:, used], wanted, rcond=None)
         if (solved >= 0).all():
             found[used] = solved
             break
         used.pop(int(np.argmin(solved * np.abs(terms[:, used]).mean(axis=0))))
-    return StepCosts(*map(float, found))
+    return list(map(float, found))
 
 
 def _layout(one: dict[str, Any]) -> Layout:
@@ -281,19 +286,27 @@ def _measured(layout: Layout, files: int, report: Report, size: Size) -> dict[st
     }  # fmt: skip
 
 
+def is_made_of(one: Mapping[str, Any], size: Size) -> bool:
+    """Whether a run on Spark is one of those that the model is made of."""
+    return one["layout"] == "hash" and one["files"] in size.files_per_batch
+
+
 def _around(spark: Sequence[dict[str, Any]], costs: StepCosts, size: Size) -> Around:
-    """The line through one slot's few and many tuples a batch, without the work of the units.
+    """What few and many tuples a batch take in one slot and in two, without the work of the units.
 
     Raises:
-        FailedRowError: one of the two was not measured.
+        FailedRowError: one of them was not measured.
     """
-    ends = [one for one in spark if one["slots"] == 1 and one["files"] in size.files_per_batch]
-    if not all(one["batch_ms"] for one in ends):
-        raise systems.FailedRowError(f"a job of one slot has no rate: {[one['error'] for one in ends]}")
-    rest_ms = [one["batch_ms"] - 1e3 * sum(costs.seconds(hash_layout(1), *_batch(one, size)).values()) for one in ends]
-    few, many = (one["tuples"] for one in ends)
-    tuple_ms = max((rest_ms[1] - rest_ms[0]) / (many - few), 0.0)
-    return Around(max(rest_ms[0] - few * tuple_ms, 0.0), tuple_ms * 1e6)
+    made = [one for one in spark if is_made_of(one, size)]
+    if not all(one["batch_ms"] for one in made):
+        raise systems.FailedRowError(f"a job of hash routing has no rate: {[one['error'] for one in made]}")
+    terms, rest = [], []
+    for one in made:
+        whole_ms, slots = one["batch_ms"], one["slots"]
+        work_ms = 1e3 * sum(costs.seconds(_layout(one), *_batch(one, size)).values()) / slots
+        terms.append([1 / whole_ms, 1 / slots / whole_ms, 1e-6 * one["tuples"] / slots / whole_ms])
+        rest.append(1 - work_ms / whole_ms)
+    return Around(*_none_below_0(np.array(terms), np.array(rest)))
 
 
 def _rate(one: dict[str, Any], costs: StepCosts, around: Around, size: Size) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from streamjoin.operators.costs.slots import (
     contrand_layout,
     hash_layout,
     matrix_layout,
+    predicted,
     random_layout,
     splitjoin_layout,
 )
@@ -169,12 +170,22 @@ def test_no_step_takes_less_than_nothing() -> None:
     assert min(vars_of(scaling.fit(runs, SIZE))) >= 0
 
 
+def test_what_is_around_is_found_from_one_slot_and_two() -> None:
+    around = Around(batch_ms=60, shared_ms=160, tuple_ns=400)
+    runs = []
+    for slots, files in ((1, 1), (1, 6), (2, 1), (2, 6), (2, 3)):
+        tuples = 2 * files * SIZE.rows_per_file
+        batch_s = sum(predicted(COSTS, around, hash_layout(slots), tuples, SIZE.live(tuples)).seconds.values())
+        runs.append({"layout": "hash", "slots": slots, "files": files, "tuples": tuples, "batch_ms": 1000 * batch_s})
+    assert asdict(scaling._around(runs, COSTS, SIZE)) == pytest.approx(asdict(around))
+
+
 def vars_of(costs: StepCosts) -> list[float]:
     return [getattr(costs, name) for name in scaling.STEPS]
 
 
 def test_hash_goes_on_and_what_every_slot_gets_ends() -> None:
-    around = Around(batch_ms=100, tuple_ns=300)
+    around = Around(batch_ms=100, shared_ms=0, tuple_ns=300)
     ends = {layout(1).name: asdict(growth(layout, COSTS, around, 1_000_000)) for layout in LAYOUTS}
     assert ends["hash"]["slots"] is None
     assert ends["random"]["slots"] < ends["contrand"]["slots"] < SLOTS_MAX
@@ -232,13 +243,14 @@ def test_of_each_batch_the_least_time_counts_and_turns_that_differ_are_told(tmp_
 def test_predictions_that_are_off_are_counted_and_those_of_the_fit_are_not() -> None:
     spark = [
         {"layout": "hash", "slots": slots, "files": files, "tuples": 10, "rate": 100.0, "predicted": predicted}
-        for slots, files, predicted in ((1, 1, 100.0), (1, 3, 110.0), (2, 1, 120.0))
+        for slots, files, predicted in ((1, 1, 100.0), (1, 3, 110.0), (2, 3, 120.0))
     ]
     checked = [{"layout": "matrix", "slots": 4, "seconds": 2.0, "predicted_s": 1.0, "sent_bytes": 100,
                 "predicted_bytes": 90.0}]  # fmt: skip
     text = text_of(
         "scale", workload={"files_per_batch": [1, 6]}, spark=spark, checked=checked, slot_tuples=5, rows_in=9,
-        results=3, costs=dict.fromkeys(scaling.STEPS, 1.0), around={"batch_ms": 150.0, "tuple_ns": 300.0}, told=[],
+        results=3, costs=dict.fromkeys(scaling.STEPS, 1.0), told=[],
+        around={"batch_ms": 150.0, "shared_ms": 40.0, "tuple_ns": 300.0},
         ends={"hash": {"slots": None, "most": "reading"}, "random": {"slots": 16, "most": "probing"}},
     )  # fmt: skip
     assert "rates 1 of 2, processor time 0 of 1, bytes 1 of 1 are" in text

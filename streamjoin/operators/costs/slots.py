@@ -1,12 +1,12 @@
 """How the rate of a join grows with its slots: what each tuple costs, over as many cores as there are slots.
 
-    a batch takes  fixed + (tuples around + their work) / slots
+    a batch takes  fixed + (shared + tuples around + their work) / slots
     their work     tuples route + copies send + stored store + probes probe + units unit
 
 A layout says how many copies, stored tuples and probes there are for each tuple that comes, by BiStream's and
 SplitJoin's own counts; the times are measured (`python -m benchmarks --only scale`). To store and to probe takes longer
-where a unit has more tuples than a core's cache holds and its batch is cut into several segments, so many small units
-do the same work faster than few large ones. It takes work to be even: hot keys make a job slower than this.
+where a unit has more keys than a core's cache holds, so many small units do the same work faster than few large ones.
+It takes work to be even: hot keys make a job slower than this.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-NEAR_TUPLES = 1 << 15
-"""About so many tuples of one stream, with their keys, are in a core's cache; fewer are seldom cut into segments."""
+NEAR_TUPLES = 1 << 16
+"""So many keys of 8 bytes are in the cache of one core (512 KiB). Where they are more, nearly each look misses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class StepCosts:
         route_ns: to take a tuple in and give its results, whatever the layout.
         send_ns: a copy of it on its way.
         store_ns, far_store_ns: to store a copy, until it is let go; and how much longer where the unit's part of the
-            batch is far larger than the cache.
-        probe_ns, far_probe_ns: to look for its partners in what one unit stores; and how much longer where that is far
+            batch is larger than the cache.
+        probe_ns, far_probe_ns: to look for its partners in what one unit stores; and how much longer where that is
             larger than the cache.
         unit_us: a unit's batch, whatever comes to it.
     """
@@ -110,16 +110,16 @@ class StepCosts:
             tuples: of both streams in the batch.
             live: of both streams, that a batch finds.
         """
-        store_ns = self.store_ns + self.far_store_ns * far(layout.of_unit(tuples))
-        probe_ns = self.probe_ns + self.far_probe_ns * far(layout.of_unit(live))
+        store_ns = self.store_ns + self.far_store_ns * is_far(layout.of_unit(tuples))
+        probe_ns = self.probe_ns + self.far_probe_ns * is_far(layout.of_unit(live))
         each = {"routing": self.route_ns, "sending": self.send_ns * layout.sent,
                 "storing": store_ns * layout.stored, "probing": probe_ns * layout.probes}  # fmt: skip
         return {what: ns * tuples * 1e-9 for what, ns in each.items()} | {"units": self.unit_us * layout.units * 1e-6}
 
 
-def far(tuples: float) -> float:
-    """The share of so many tuples that is not in the cache."""
-    return max(0.0, 1 - NEAR_TUPLES / tuples) if tuples else 0.0
+def is_far(tuples: float) -> bool:
+    """Whether the keys of so many tuples do not fit the cache."""
+    return tuples > NEAR_TUPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,13 @@ class Around:
     """What is around the join.
 
     Args:
-        batch_ms: a batch, whatever comes: it is planned, its tasks are started, it is committed.
+        batch_ms: a batch, whatever comes: it is planned and committed.
+        shared_ms: what else a batch takes, whatever comes, and slots share: its tasks are started.
         tuple_ns: a tuple, read from its file and on its way between processes, in the time of a slot.
     """
 
     batch_ms: float
+    shared_ms: float
     tuple_ns: float
 
 
@@ -168,8 +170,9 @@ def predicted(
         live_bytes: what all live tuples take where each is stored once.
     """
     work = {what: all_s / layout.slots for what, all_s in costs.seconds(layout, tuples, live).items()}
+    itself_ms = around.batch_ms + around.shared_ms / layout.slots
     seconds = {
-        "the batch itself": around.batch_ms * 1e-3, "reading": around.tuple_ns * tuples * 1e-9 / layout.slots, **work
+        "the batch itself": itself_ms * 1e-3, "reading": around.tuple_ns * tuples * 1e-9 / layout.slots, **work
     }  # fmt: skip
     rate = tuples / sum(seconds.values())
     sent = rate * layout.sent * sent_bytes / layout.slots
