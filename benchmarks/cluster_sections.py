@@ -166,9 +166,10 @@ What a step takes, of one core, in ns: {costs["route_ns"]:,.0f} to take a tuple 
 where a unit's part of a batch has more than {NEAR_TUPLES:,} keys, which fill the cache of a core;
 {costs["probe_ns"]:,.0f} to look in one unit for partners, and {costs["far_probe_ns"]:,.0f} more where that stores more.
 A unit's batch takes {costs["unit_us"]:,.0f} us. Around it {around["tuple_ns"]:,.0f} ns a tuple,
-{around["batch_ms"]:,.0f} ms a batch, and {around["shared_ms"]:,.0f} ms that slots share.
-A copy is sent as often as it is probed, in every layout, so the fit gives both the same time, and "probing" below may
-be sending too. From these, with {part["slot_tuples"]:,} tuples a batch for each slot and windows of {WINDOW_BATCHES}
+{around["copy_ns"]:,.0f} ns each further copy of it on its way between processes, and {around["batch_ms"]:,.0f} ms a
+batch.
+Within a process a copy is sent as often as it is probed, in every layout, so the fit gives both the same time.
+From these, with {part["slot_tuples"]:,} tuples a batch for each slot and windows of {WINDOW_BATCHES}
 batches, by `operators/costs/slots.py`:
 
 {table(["layout, slots", "tuples/s", "MB/s into a slot", "stored in a slot, MiB", "most of a batch is"], told)}
@@ -186,13 +187,13 @@ bytes and processor time are those of as many machines.
 
 def _checks(part: Part) -> str:
     """What was predicted beside what was measured."""
-    from benchmarks.scaling import WITHIN_TARGET
+    from benchmarks.scaling import WITHIN_TARGET, is_made_of
 
-    spark, alone, workload = part["spark"], part["checked"], part["workload"]
+    spark, alone, few_and_many = part["spark"], part["checked"], part["workload"]["files_per_batch"]
     rates = [
         [
             f"{one['layout']}, {one['slots']}", number(one["tuples"]), number(one["rate"]), number(one["predicted"]),
-            _off(one["predicted"], one["rate"]), "yes" if _is_fitted(one, workload) else "",
+            _off(one["predicted"], one["rate"]), "yes" if is_made_of(one, few_and_many) else "",
         ]
         for one in spark
     ]  # fmt: skip
@@ -205,7 +206,7 @@ def _checks(part: Part) -> str:
         for one in alone
     ]  # fmt: skip
     pairs = {
-        "rates": [(one["predicted"], one["rate"]) for one in spark if not _is_fitted(one, workload)],
+        "rates": [(one["predicted"], one["rate"]) for one in spark if not is_made_of(one, few_and_many)],
         "processor time": [(one["predicted_s"], one["seconds"]) for one in alone],
         "bytes": [(one["predicted_bytes"], one["sent_bytes"]) for one in alone],
     }
@@ -226,11 +227,6 @@ def _per(traffic: Mapping[str, int] | None, what: str, batches: int) -> str:
 def _share(traffic: Mapping[str, int]) -> float | None:
     openings = traffic["served"] + traffic["fetched"]
     return traffic["served"] / openings if openings else None
-
-
-def _is_fitted(one: Mapping[str, Any], workload: Mapping[str, Any]) -> bool:
-    """Whether a run on Spark is one of those that the model was made of."""
-    return one["layout"] == "hash" and one["files"] in workload["files_per_batch"]
 
 
 def _slowest(routings: Mapping[str, Any]) -> str:

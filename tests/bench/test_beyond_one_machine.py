@@ -170,14 +170,34 @@ def test_no_step_takes_less_than_nothing() -> None:
     assert min(vars_of(scaling.fit(runs, SIZE))) >= 0
 
 
+def on_spark(around: Around, layout: Layout, files: int) -> dict[str, Any]:
+    """A job that takes what the model says."""
+    tuples = 2 * files * SIZE.rows_per_file
+    batch_s = sum(predicted(COSTS, around, layout, tuples, SIZE.live(tuples)).seconds.values())
+    return {
+        "layout": layout.name, "slots": layout.slots, "files": files, "tuples": tuples, "batch_ms": 1000 * batch_s,
+        "results": 7, "error": None,
+    }  # fmt: skip
+
+
 def test_what_is_around_is_found_from_one_slot_and_two() -> None:
-    around = Around(batch_ms=60, shared_ms=160, tuple_ns=400)
-    runs = []
-    for slots, files in ((1, 1), (1, 6), (2, 1), (2, 6), (2, 3)):
-        tuples = 2 * files * SIZE.rows_per_file
-        batch_s = sum(predicted(COSTS, around, hash_layout(slots), tuples, SIZE.live(tuples)).seconds.values())
-        runs.append({"layout": "hash", "slots": slots, "files": files, "tuples": tuples, "batch_ms": 1000 * batch_s})
-    assert asdict(scaling._around(runs, COSTS, SIZE)) == pytest.approx(asdict(around))
+    around = Around(batch_ms=60, tuple_ns=400, copy_ns=310)
+    layouts = (hash_layout(1), hash_layout(2), random_layout(2))
+    runs = [on_spark(around, layout, files) for layout in layouts for files in (1, 6)]
+    # The model is not made of these.
+    others = [
+        on_spark(Around(900, 900, 900), layout, files) for layout, files in ((hash_layout(2), 3), (matrix_layout(2), 6))
+    ]
+    assert asdict(scaling._around([*runs, *others], COSTS, SIZE)) == pytest.approx(asdict(around))
+
+
+def test_of_a_job_on_spark_the_median_of_its_turns_counts_and_a_turn_that_fails_is_told() -> None:
+    tries = [{**on_spark(Around(60, 400, 0), hash_layout(2), 1), "batch_ms": ms} for ms in (9.0, 500.0, 11.0)]
+    assert scaling._median(tries)["batch_ms"] == 11.0
+    failed = {**tries[1], "error": "stopped", "batch_ms": None, "results": None}
+    assert scaling._median([tries[0], failed, tries[2]]) == failed
+    with pytest.raises(FailedRowError, match=r"hash at 2 slots found \[7, 8\] rows"):
+        scaling._median([tries[0], {**tries[1], "results": 8}])
 
 
 def vars_of(costs: StepCosts) -> list[float]:
@@ -185,7 +205,7 @@ def vars_of(costs: StepCosts) -> list[float]:
 
 
 def test_hash_goes_on_and_what_every_slot_gets_ends() -> None:
-    around = Around(batch_ms=100, shared_ms=0, tuple_ns=300)
+    around = Around(batch_ms=100, tuple_ns=300, copy_ns=0)
     ends = {layout(1).name: asdict(growth(layout, COSTS, around, 1_000_000)) for layout in LAYOUTS}
     assert ends["hash"]["slots"] is None
     assert ends["random"]["slots"] < ends["contrand"]["slots"] < SLOTS_MAX
@@ -250,7 +270,7 @@ def test_predictions_that_are_off_are_counted_and_those_of_the_fit_are_not() -> 
     text = text_of(
         "scale", workload={"files_per_batch": [1, 6]}, spark=spark, checked=checked, slot_tuples=5, rows_in=9,
         results=3, costs=dict.fromkeys(scaling.STEPS, 1.0), told=[],
-        around={"batch_ms": 150.0, "shared_ms": 40.0, "tuple_ns": 300.0},
+        around={"batch_ms": 150.0, "tuple_ns": 300.0, "copy_ns": 250.0},
         ends={"hash": {"slots": None, "most": "reading"}, "random": {"slots": 16, "most": "probing"}},
     )  # fmt: skip
     assert "rates 1 of 2, processor time 0 of 1, bytes 1 of 1 are" in text

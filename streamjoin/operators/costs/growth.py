@@ -23,7 +23,7 @@ WINDOW_BATCHES = 4
 MEASURED = StepCosts(
     route_ns=148.6, send_ns=46.2, store_ns=0.0, far_store_ns=100.8, probe_ns=46.2, far_probe_ns=69.8, unit_us=3102.1,
 )  # fmt: skip
-MEASURED_AROUND = Around(batch_ms=214.8, shared_ms=0.0, tuple_ns=420.6)
+MEASURED_AROUND = Around(batch_ms=214.8, tuple_ns=420.6, copy_ns=0.0)
 """Both are from docs/benchmarks.md, "How joins grow with their slots"."""
 
 
@@ -33,8 +33,7 @@ class Growth:
 
     Args:
         slots: the most of which each brings enough, a power of two; None where `SLOTS_MAX` still do.
-        most: what most of a batch of twice as many slots goes to, or of `SLOTS_MAX`. Copies are probed as often as they
-            are sent, so no measurement tells the two apart.
+        most: what most of a batch of twice as many slots goes to, or of `SLOTS_MAX`.
     """
 
     slots: int | None

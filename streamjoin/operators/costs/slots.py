@@ -1,6 +1,6 @@
 """How the rate of a join grows with its slots: what each tuple costs, over as many cores as there are slots.
 
-    a batch takes  fixed + (shared + tuples around + their work) / slots
+    a batch takes  fixed + (tuples around + copies between processes + their work) / slots
     their work     tuples route + copies send + stored store + probes probe + units unit
 
 A layout says how many copies, stored tuples and probes there are for each tuple that comes, by BiStream's and
@@ -127,14 +127,14 @@ class Around:
     """What is around the join.
 
     Args:
-        batch_ms: a batch, whatever comes: it is planned and committed.
-        shared_ms: what else a batch takes, whatever comes, and slots share: its tasks are started.
+        batch_ms: a batch, whatever comes: it is planned, its tasks are started, it is committed.
         tuple_ns: a tuple, read from its file and on its way between processes, in the time of a slot.
+        copy_ns: another copy of it on such a way.
     """
 
     batch_ms: float
-    shared_ms: float
     tuple_ns: float
+    copy_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,10 @@ def predicted(
         sent_bytes: of one tuple on its way.
         live_bytes: what all live tuples take where each is stored once.
     """
-    work = {what: all_s / layout.slots for what, all_s in costs.seconds(layout, tuples, live).items()}
-    itself_ms = around.batch_ms + around.shared_ms / layout.slots
+    work = {"reading": around.tuple_ns * tuples * 1e-9, **costs.seconds(layout, tuples, live)}
+    work["sending"] += around.copy_ns * (layout.sent - 1) * tuples * 1e-9
     seconds = {
-        "the batch itself": itself_ms * 1e-3, "reading": around.tuple_ns * tuples * 1e-9 / layout.slots, **work
+        "the batch itself": around.batch_ms * 1e-3, **{what: all_s / layout.slots for what, all_s in work.items()}
     }  # fmt: skip
     rate = tuples / sum(seconds.values())
     sent = rate * layout.sent * sent_bytes / layout.slots
