@@ -10,8 +10,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from backend.context import Ending
-from backend.heads import BoundedHeads
 from backend.listener import inherited
+from backend.paced import PacedBodies
 from backend.settings import Settings
 
 
@@ -37,7 +37,7 @@ def serve(app: FastAPI, settings: Settings) -> None:
     gc.enable()
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, log_config=None, access_log=False, loop="uvloop",
-        http=BoundedHeads, ws="websockets-sansio", ws_max_size=1 << 20, ws_per_message_deflate=False,
+        http=PacedBodies, ws="websockets-sansio", ws_max_size=1 << 20, ws_per_message_deflate=False,
         timeout_graceful_shutdown=5, server_header=False,
         # Whoever is not named here could choose the address that limits are counted for.
         proxy_headers=bool(settings.trusted_proxies), forwarded_allow_ips=list(settings.trusted_proxies),

@@ -17,7 +17,8 @@ from uvicorn.server import ServerState
 
 from backend import heads
 from backend.catalog.migrate import migrate
-from backend.heads import HEAD_BYTES_MAX, BoundedHeads
+from backend.heads import HEAD_BYTES_MAX
+from backend.paced import PacedBodies
 from tests.backend.live_server import LiveServer, live_settings
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
@@ -86,8 +87,8 @@ class App:
 class World:
     """A connection to an app."""
 
-    def __init__(self) -> None:
-        self.app = App()
+    def __init__(self, app: Any = None) -> None:
+        self.app = app or App()
         self.transport = Transport()
         self.was_closed = False
         self.protocol = protocol_of(self.app)
@@ -100,10 +101,10 @@ class World:
                 await turns()
 
 
-def protocol_of(app: Any) -> BoundedHeads:
-    config = uvicorn.Config(app, log_config=None, ws="websockets-sansio", http=BoundedHeads)
+def protocol_of(app: Any) -> PacedBodies:
+    config = uvicorn.Config(app, log_config=None, ws="websockets-sansio", http=PacedBodies)
     config.load()
-    return BoundedHeads(config, ServerState(), {}, asyncio.get_running_loop())
+    return PacedBodies(config, ServerState(), {}, asyncio.get_running_loop())
 
 
 async def turns() -> None:
@@ -112,11 +113,11 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def run(act: Callable[[World], Awaitable[None]]) -> World:
+def run(act: Callable[[World], Awaitable[None]], app: Any = None) -> World:
     """What became of a connection."""
 
     async def whole() -> World:
-        world = World()
+        world = World(app)
         await act(world)
         world.was_closed = world.transport.is_closed
         world.protocol.connection_lost(None)

@@ -12,7 +12,8 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
-    ("clients", "snapshots", "pause_s"), [(400, 24, 0.5), pytest.param(1000, 40, 1.0, marks=pytest.mark.soak)]
+    ("clients", "snapshots", "pause_s"),
+    [(100, 12, 0.5), *(pytest.param(*case, marks=pytest.mark.soak) for case in ((400, 24, 0.5), (1000, 40, 1.0)))],
 )
 def test_many_clients_with_slow_and_dead_ones_among_them(clients: int, snapshots: int, pause_s: float) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

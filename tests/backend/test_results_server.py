@@ -132,6 +132,7 @@ def check_whole(seen: list[tuple[str, list[int]]], numbers: list[int]) -> None:
     assert got == Counter(numbers[: len(seen) * 10])
 
 
+@pytest.mark.soak
 def test_reconnecting_clients_see_every_snapshot_once_while_a_writer_commits(world: World) -> None:
     with world.server() as server:
         writer = Writer(world.committer, 0.01)
@@ -388,6 +389,7 @@ def test_the_tail_reads_memory_only_and_goes_on_while_the_store_is_unreadable(
     world.close()
 
 
+@pytest.mark.soak
 def test_without_the_memory_the_tail_goes_on_and_with_it_again(tmp_path: Path, redis: RedisServer) -> None:
     world = World(tmp_path, redis_url=redis.url)
     with world.server() as server:

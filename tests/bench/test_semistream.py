@@ -71,6 +71,7 @@ def test_figures_of_changed_code_do_not_go_into_docs(monkeypatch: pytest.MonkeyP
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_toy_run_writes_figures_and_a_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", ["semistream", "--quick", "--docs", str(tmp_path)])

@@ -219,6 +219,7 @@ def test_tails_lose_and_repeat_nothing_while_the_api_is_killed_again_and_again(t
         server.kill()
 
 
+@pytest.mark.soak
 @pytest.mark.services
 def test_a_slow_reader_of_large_snapshots_gets_every_row(tmp_path: Path) -> None:
     settings = live_settings(tmp_path)

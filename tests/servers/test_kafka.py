@@ -60,6 +60,7 @@ def test_record_that_the_broker_refuses_is_an_error(broker: KafkaBroker) -> None
         broker.produce("nobody-created-this", [b"lost"])
 
 
+@pytest.mark.soak
 def test_records_survive_a_crash_of_the_broker(broker: KafkaBroker) -> None:
     broker.create_topic("crash")
     broker.produce("crash", [b"before"])

@@ -58,7 +58,8 @@ said within two seconds how the job was in {answered:.0%} of the times that it w
 {table(["what was killed", "times"], [[kind, str(killed[kind])] for kind in KINDS])}
 
 A round is of all five rates. Medians, of the memory of the platform, the driver and the executors without what they
-share, and of the state with the checkpoint:
+share, and of the state with the checkpoint. With them is the log of the files that were read, in the checkpoint and in
+the store: a line of about 120 bytes for each file of a stream, so it grows for as long as files come:
 
 {table(["round", "memory, MiB", "state, MiB"], rounds)}
 """

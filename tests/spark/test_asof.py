@@ -132,6 +132,7 @@ def test_a_store_has_rows_without_a_partner_too(session: SparkSession, tmp_path:
     assert any(row[1] is None for row in found)
 
 
+@pytest.mark.soak
 def test_dataframes_are_joined(session: SparkSession, tmp_path: Path) -> None:
     given = history(5)
     write(given, tmp_path)

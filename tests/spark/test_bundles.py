@@ -97,6 +97,7 @@ def test_queries_start_and_end_in_a_job_that_goes_on(session: SparkSession, tmp_
     assert rows_in(tmp_path / "job" / "ab") == alone(tmp_path, "ab-alone", BASE["ab"])
 
 
+@pytest.mark.soak
 def test_a_stop_is_no_silence_of_a_stream_whose_query_gets_no_row_in_the_first_batch(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ def test_groups_that_change_are_lines_of_a_file_each_once(session: SparkSession,
     assert check(rows, given, LEAVING) >= 3
 
 
+@pytest.mark.soak
 def test_distinct_rows_go_on_with_other_slots(session: SparkSession, tmp_path: Path) -> None:
     given = history(6)
     write(given, tmp_path)

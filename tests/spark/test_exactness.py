@@ -68,8 +68,8 @@ CASES = [
 ]
 
 
-KEPT = CASES[::3]
-"""In `make test`; the others are in `make soak`."""
+KEPT = [CASES[number] for number in (1, 5, 9, 12, 15, 21)]
+"""One of each operator, in `make test`; the others are in `make soak`."""
 
 
 @pytest.mark.parametrize("cases", [CASES, KEPT])

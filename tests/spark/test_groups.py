@@ -193,6 +193,7 @@ def found_of_dataframes(session: SparkSession, folder: Path, query: str, slots: 
     return in_files(folder)
 
 
+@pytest.mark.soak
 def test_groups_of_dataframes(session: SparkSession, tmp_path: Path) -> None:
     given = history(7)
     for numbers, slots in ((range(2), 2), (range(2, 3), 1), (range(3, BATCHES), 3)):
@@ -216,6 +217,7 @@ def test_the_command_line_says_what_it_gave(tmp_path: Path) -> None:
     assert told["results"] == len(want_of_one(given))
 
 
+@pytest.mark.soak
 def test_rows_without_partner_are_in_the_groups_at_the_end(session: SparkSession, tmp_path: Path) -> None:
     given = history(9)
     write(given, tmp_path)

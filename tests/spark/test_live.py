@@ -109,6 +109,7 @@ def test_files_are_joined_as_they_appear_and_a_stop_loses_nothing(session: Spark
     )
 
 
+@pytest.mark.soak
 def test_a_start_that_finds_nothing_to_read_says_so_and_one_that_does_a_batch_does_not(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_batch_that_a_stop_interrupts_is_no_failure_in_any_log(
     )
 
 
+@pytest.mark.soak
 def test_batches_begin_as_often_as_asked_at_most_and_a_stop_does_not_wait_for_the_next(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -49,7 +49,7 @@ def check(pairs: list[Pair], given: History, window: str, ordering: Ordering) ->
 @pytest.mark.parametrize(
     ("operator", "window", "ordering", "slots"),
     [
-        ("name: splitjoin, cores: 3", "20 us", Ordering.OUTER, 2),
+        pytest.param("name: splitjoin, cores: 3", "20 us", Ordering.OUTER, 2, marks=pytest.mark.soak),
         pytest.param("name: splitjoin, cores: 2, turn_tuples: 4", "7 rows", Ordering.INNER, 4, marks=pytest.mark.soak),
         pytest.param(
             "name: biclique, r_units: 2, s_units: 3", "full history", Ordering.TOTAL, 2, marks=pytest.mark.soak

@@ -166,6 +166,7 @@ def test_a_new_version_is_taken_whole_by_every_unit_at_every_stage_in_the_same_b
     assert kept and all(by_batch[use.batch] == {"rates": use.version} for use in kept)
 
 
+@pytest.mark.soak
 def test_a_batch_that_is_repeated_keeps_its_version_though_a_newer_one_is_there(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -52,7 +52,7 @@ def one_executor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_executor")
-@pytest.mark.parametrize("slots", [1, 2, 7])
+@pytest.mark.parametrize("slots", [pytest.param(1, marks=pytest.mark.soak), pytest.param(2, marks=pytest.mark.soak), 7])
 def test_blocks_come_to_the_partition_of_their_slot(session: SparkSession, slots: int) -> None:
     anchored = Staying(session, slots)
     anchored.look()

@@ -92,7 +92,13 @@ def test_killed_jobs_leave_every_row_once_in_the_store(policy: str, session: Spa
     assert set(reader.store.list_blocks(reader.job)) == kept
 
 
-@pytest.mark.parametrize("operator", [CASE.operator, "name: handshake, workers: 3"], ids=["biclique", "handshake"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(CASE.operator, id="biclique"),
+        pytest.param("name: handshake, workers: 3", id="handshake", marks=pytest.mark.soak),
+    ],
+)
 def test_a_pair_of_punctuations_shows_its_results_and_none_that_may_miss_some(
     operator: str, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_results_go_into_foreach_batch_and_can_be_transformed(
     check_same(Counter(pair for batch in batches for pair in batch), want)
 
 
+@pytest.mark.soak
 def test_a_restart_with_other_slots_goes_on_in_a_parquet_sink(
     given: History, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -114,12 +113,7 @@ def versions(folder: Path, stage: int) -> dict[int, int]:
 
 @pytest.mark.parametrize(
     "operator",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.soak] if re.search("matrix|splitjoin|handshake|coordinated|aligned", name) else []
-        )
-        for name in CASES
-    ],
+    [pytest.param(name, marks=[] if name == HASH else [pytest.mark.soak]) for name in CASES],
 )
 def test_every_operator_joins_them_exactly_and_goes_on_with_other_slots(
     operator: str, session: SparkSession, tmp_path: Path

@@ -115,6 +115,7 @@ def test_it(number):
 """
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_tests_of_a_file_run_in_one_process(tmp_path: Path) -> None:
     """Else each process would start the servers of each file; pytest and pytest-xdist must agree on names."""

@@ -118,7 +118,8 @@ def test_drivers_outlive_the_worker_that_started_them(platform: Workers) -> None
     platform.wait_observed(job, "stopped")
 
 
-@pytest.mark.parametrize("by", ["the broker", pytest.param("the reconciler", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("by", ["the broker", "the reconciler"])
 def test_a_task_that_a_killed_worker_held_is_sent_again(platform: Workers, by: str) -> None:
     job = add_job(platform.catalog, wanted="running")
     worker = platform.worker()
@@ -195,6 +196,7 @@ def test_messages_that_the_broker_forgot_are_sent_again(platform: Workers, broke
     platform.wait_observed(job, "running", within_s=3 * RESEND_S)
 
 
+@pytest.mark.soak
 def test_a_driver_that_was_frozen_past_its_lease_is_killed_and_replaced(platform: Workers) -> None:
     job = add_job(platform.catalog, wanted="running")
     platform.worker()
@@ -245,6 +247,7 @@ def test_a_driver_that_keeps_failing_is_started_again_ever_more_seldom(
         assert events_of(catalog, job)[:3] == ["job.starting", "job.failed", "job.restarted"]
 
 
+@pytest.mark.soak
 def test_a_driver_that_does_not_listen_is_killed_in_the_end(with_broker: Settings, catalog: Catalog) -> None:
     job = add_job(catalog, wanted="running")
     with workers(with_broker, catalog, "deaf") as platform:

@@ -113,6 +113,7 @@ def test_after_a_power_loss_a_job_goes_on_exactly(recorded: Recorded, tmp_path: 
     check(recorded, tmp_path / "left", TRIED)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_power_loss_while_a_state_is_given_more_units(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()

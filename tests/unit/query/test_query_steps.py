@@ -107,14 +107,16 @@ def calls(text: str) -> int:
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] if at % 3 else []) for at, name in enumerate(SHAPES)]
+)
 def test_four_times_the_text_is_four_times_the_work(name: str) -> None:
     calls(SHAPES[name].text(1_000))  # what is done once
     few, many = (calls(SHAPES[name].text(size)) for size in (1_500, 6_000))
     assert many < min(4.6 * few, DEEP_CALLS_A_BYTE * 6_000)
 
 
-@pytest.mark.parametrize("name", ["items without a name or constant", "ranges"])
+@pytest.mark.parametrize("name", [pytest.param("items without a name or constant", marks=pytest.mark.soak), "ranges"])
 def test_the_longest_text_is_bound_soon(name: str) -> None:
     text = SHAPES[name].text(TEXT_BYTES_MAX)
     assert TEXT_BYTES_MAX - 100 < len(text) <= TEXT_BYTES_MAX

@@ -82,6 +82,7 @@ def test_with_default_settings_few_changes_need_no_base_and_many_do() -> None:
     assert blocks_read(store) < base.TAIL_MAX / base.BLOCK_ROWS and len(asked(store)) >= 1_000
 
 
+@pytest.mark.soak
 def test_writing_bases_is_a_small_part_of_writing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many groups and few changes a base is written when there are several times as many changes."""
     monkeypatch.setattr(base, "TAIL_MAX", 0)

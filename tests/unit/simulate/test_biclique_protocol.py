@@ -46,7 +46,7 @@ few_and_some = pytest.mark.parametrize(
     "seeds",
     [
         pytest.param(FEW, id="50"),
-        pytest.param(SOME, id="500", marks=pytest.mark.slow),
+        pytest.param(SOME, id="500", marks=pytest.mark.soak),
         pytest.param(MANY, id="2000", marks=pytest.mark.soak),
     ],
 )

@@ -358,7 +358,7 @@ def test_what_fastavro_writes_is_read_back(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=4), _ROWS, st.data())
 def test_any_bytes_are_rows_or_bad_whatever_stands_beside_them(
     noise: list[bytes], row: dict[str, Any], data: st.DataObject

@@ -317,7 +317,7 @@ def _reference(record: bytes) -> dict[str, object] | None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(_records(), max_size=8))
 def test_block_reads_as_each_record_alone_does(records: list[bytes]) -> None:
     expected = [_reference(record) for record in records]
