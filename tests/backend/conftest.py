@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from starlette.routing import BaseRoute
 
+from backend.api import routers
 from backend.app import create_app
-from backend.catalog.migrate import migrate
 from backend.settings import Settings
 from streamjoin.sources import database
+from tests.catalogs import empty, migrated
 from tests.servers.postgres import PostgresServer
 
 
@@ -24,6 +25,27 @@ def logs_in_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_is_url_all", False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def routes_are_read_once() -> Iterator[None]:
+    """All apps of a process have the same routes; FastAPI reads the functions behind them as the first request comes,
+    which takes as long as several requests."""
+    include_all = routers.include_all
+    first: list[BaseRoute] = []
+    last: list[BaseRoute] = []
+
+    def include(app: FastAPI) -> None:
+        own = list(app.router.routes)
+        if not last:
+            include_all(app)
+            at = app.router.routes.index(own[0])
+            first[:], last[:] = app.router.routes[:at], app.router.routes[at + len(own) :]
+        app.router.routes[:] = [*first, *own, *last]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routers, "include_all", include)
+        yield
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Everybody may do everything; no Redis."""
@@ -31,18 +53,15 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def empty_catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated catalog, to be copied: migrating takes longer than most tests."""
-    path = tmp_path_factory.mktemp("catalog") / "catalog.db"
-    migrate(f"sqlite:///{path}")
-    return path
+def empty_catalog() -> Path:
+    """A migrated catalog, to be copied."""
+    return empty()
 
 
 @pytest.fixture
-def app(settings: Settings, empty_catalog: Path) -> FastAPI:
+def app(settings: Settings) -> FastAPI:
     """An app with a migrated catalog."""
-    settings.data.mkdir(parents=True)
-    shutil.copy(empty_catalog, settings.data / "catalog.db")
+    migrated(settings)
     return create_app(settings)
 
 

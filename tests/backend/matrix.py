@@ -19,10 +19,10 @@ from backend.auth.actor import ROLES, AtLeast
 from backend.auth.keys import make_key
 from backend.auth.passwords import hash_password
 from backend.catalog.ids import new_id, now_us
-from backend.catalog.migrate import migrate
 from backend.catalog.models import User
 from backend.context import Context
 from backend.settings import Settings
+from tests.catalogs import migrated
 
 ANONYMOUS = "anonymous"
 EVERYBODY = (ANONYMOUS, *ROLES)
@@ -72,7 +72,7 @@ def add_person(context: Context, name: str, role: str, password: str | None = PA
 
 def new_app(settings: Settings) -> FastAPI:
     """An app on a migrated catalog."""
-    migrate(settings.catalog)
+    migrated(settings)
     return create_app(settings)
 
 

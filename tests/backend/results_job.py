@@ -15,7 +15,6 @@ from backend.app import create_app
 from backend.catalog.database import Catalog
 from backend.catalog.ids import new_id
 from backend.catalog.jobspec import JobSpec
-from backend.catalog.migrate import migrate
 from backend.catalog.models import Job, results_name
 from backend.jobs.joinfile import result_spec
 from backend.results.memory import recent_for
@@ -26,6 +25,7 @@ from streamjoin.results.description import Description
 from streamjoin.results.parts import BatchDone
 from streamjoin.results.policy import EpochPolicy
 from streamjoin.results.sink import StoreSink
+from tests.catalogs import migrated
 
 SCHEMA = pa.schema(
     [
@@ -121,7 +121,7 @@ class Committer:
 
 def make_app(settings: Settings, limits: Any = None) -> FastAPI:
     """An app with a migrated catalog and the routes of results."""
-    migrate(settings.catalog)
+    migrated(settings)
     app = create_app(settings)
     if limits is not None:
         app.state.context.shared["results.limits"] = limits

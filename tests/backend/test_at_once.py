@@ -13,7 +13,6 @@ from backend.api import snapshots
 from backend.api.shapes import Page
 from backend.api.snapshots import SnapshotOut
 from backend.catalog.database import Catalog
-from backend.catalog.migrate import migrate
 from backend.jobs.joinfile import result_spec
 from backend.problems import Problem
 from backend.results import at_once, places
@@ -29,6 +28,7 @@ from backend.results.slots import Slots
 from streamjoin.results.stores.sqlite import SqliteStore
 from streamjoin.results.stores.store import BlockKey, StoreDownError
 from tests.backend.results_job import SPAN_US, Committer, add_job, make_app, settings_in
+from tests.catalogs import migrated
 
 SNAPSHOTS = 12
 ANSWERS = 3
@@ -59,7 +59,7 @@ class Asked:
 
     def __init__(self, folder: Path) -> None:
         settings = settings_in(folder)
-        migrate(settings.catalog)
+        migrated(settings)
         self.catalog = Catalog(settings.catalog)
         self.job = add_job(self.catalog)
         self.committer = Committer(settings, self.job)

@@ -11,10 +11,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend.app import create_app
-from backend.catalog.migrate import migrate
 from backend.files import browse
 from backend.files.format import format_of
 from backend.settings import Settings
+from tests.catalogs import migrated
 
 CSV = "id,at\n1,2026-01-01T00:00:00Z\n"
 
@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
 def api(home: Path) -> Iterator[TestClient]:
     """Of a platform that `streamjoin up` started in that home folder."""
     settings = Settings(data=home / "data", auth="off", redis_url="redis://127.0.0.1:1/0", own_paths=(home,))
-    migrate(settings.catalog)
+    migrated(settings)
     with TestClient(create_app(settings), base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
 
@@ -96,7 +96,7 @@ def test_other_places_are_refused(api: TestClient, home: Path, path: str, said: 
 
 def test_hidden_folders_are_not_listed_even_where_streams_may_read_them(home: Path) -> None:
     settings = Settings(data=home / "data", auth="off", redis_url="redis://127.0.0.1:1/0", allowed_paths=(home,))
-    migrate(settings.catalog)
+    migrated(settings)
     with TestClient(create_app(settings), base_url="http://127.0.0.1", raise_server_exceptions=False) as api:
         assert listed(api, home / ".ssh").status_code == 422
         assert not [entry for entry in listed(api, home).json()["data"] if entry["name"].startswith(".")]

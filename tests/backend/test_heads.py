@@ -88,7 +88,7 @@ class World:
     """A connection to an app."""
 
     def __init__(self, app: Any = None) -> None:
-        self.app = app or App()
+        self.app: Any = app or App()
         self.transport = Transport()
         self.was_closed = False
         self.protocol = protocol_of(self.app)

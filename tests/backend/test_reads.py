@@ -18,7 +18,6 @@ from backend.api.reads import ReadRoute, ReadsFirst
 from backend.api.shapes import Limit, StartingAfter
 from backend.auth.actor import Actor, Viewer
 from backend.catalog.database import Catalog
-from backend.catalog.migrate import migrate
 from backend.context import Context, InContext
 from backend.jobs.joinfile import result_spec
 from backend.results import recent
@@ -29,6 +28,7 @@ from streamjoin.results.stores.redis import RedisStore
 from streamjoin.results.stores.store import BlockKey, Store
 from tests.backend.matrix import add_person, new_app
 from tests.backend.results_job import Committer, add_job, settings_in
+from tests.catalogs import migrated
 
 
 async def shown(
@@ -181,7 +181,7 @@ class Counting:
 
 def test_who_has_enough_in_the_blocks_that_are_kept_causes_no_fetch(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
-    migrate(settings.catalog)
+    migrated(settings)
     catalog = Catalog(settings.catalog)
     job = add_job(catalog)
     committer = Committer(settings, job)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from backend.catalog.database import Catalog
-from backend.catalog.migrate import migrate
 from backend.catalog.models import Job
 from backend.results import memory
 from backend.results.memory import memory_spec
@@ -19,6 +18,7 @@ from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import SnapshotId
 from streamjoin.results.stores.redis import RedisStore
 from tests.backend.results_job import Committer, add_job, settings_in
+from tests.catalogs import migrated
 from tests.servers.process import comes_true
 from tests.servers.redis import RedisServer
 
@@ -38,7 +38,7 @@ def settings(tmp_path: Path, redis: RedisServer) -> Settings:
 
 @pytest.fixture
 def job(settings: Settings) -> Job:
-    migrate(settings.catalog)
+    migrated(settings)
     catalog = Catalog(settings.catalog)
     job = add_job(catalog)
     catalog.close()

@@ -44,6 +44,7 @@ from streamjoin.spec.joinfile import FILE_BYTES_MAX, load, of_content, parse
         ("{a: " * 5_000, "nested too deeply"),
         ("a: [" + "1," * 200_000 + "]", "line 1, column 99999: more than 50000 names and values are too many"),
     ],
+    ids=lambda given: given[:60],
 )
 def test_what_is_no_join_file_is_refused_with_line_and_column(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
