@@ -8,7 +8,7 @@ from typing import Final
 
 PART_S_MAX: Final = 20 * 60
 """What a part may take on two cores with nothing else to do."""
-SHARES: Final = 12
+SHARES: Final = 16
 """The tests marked `soak` run in this many parts."""
 GOALS: Final[Mapping[str, int]] = {
     "tests": SHARES,
