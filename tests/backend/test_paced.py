@@ -73,6 +73,10 @@ def test_attack_who_sends_a_body_slowly_is_not_waited_for(begun: bytes, part: by
     assert trickled(begun, part, app()).was_closed
 
 
+def test_attack_who_asks_whether_to_go_on_and_was_refused_is_not_waited_for() -> None:
+    assert trickled(POST % LARGE + b"Expect: 100-continue\r\n\r\n", b"a", Refuses()).was_closed
+
+
 def test_attack_a_second_body_has_no_time_of_the_first() -> None:
     first = POST % LARGE + b"\r\n" + b"a" * LARGE
     world = trickled(first + POST % LARGE + b"\r\n", b"a", App())

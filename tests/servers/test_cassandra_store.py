@@ -16,18 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 pytest.importorskip("cassandra", reason="the driver for Cassandra is not installed")
 
-from streamjoin.results.block import BlockRef, KeyCode
+from streamjoin.plan.join import RESULT_KEY
+from streamjoin.results.answer import ask
+from streamjoin.results.block import BlockRef, KeyCode, key_code
 from streamjoin.results.description import Description
 from streamjoin.results.head import Head
 from streamjoin.results.ledger import Ledger
 from streamjoin.results.names import snapshot_name
 from streamjoin.results.patience import Patience
 from streamjoin.results.policy import Collected, EpochPolicy
+from streamjoin.results.question import Question
+from streamjoin.results.reader import Reader
 from streamjoin.results.snapshot import Snapshot, SnapshotId
 from streamjoin.results.stores.cassandra import store as cassandra
 from streamjoin.results.stores.cassandra.store import CassandraStore
@@ -35,6 +40,7 @@ from streamjoin.results.stores.spec import StoreSpec
 from streamjoin.results.stores.store import StoreDownError, StoreError, StoreUncertainError
 from tests.conformance.stores.play import play_a_few
 from tests.spark.periods import check_two_periods
+from tests.unit.results.result_jobs import Job, ids, rows
 from tests.unit.results.stores.contract import StoreContract, in_threads, key, steadily
 
 from .cassandra import CassandraNode
@@ -160,6 +166,29 @@ def test_many_blocks_of_many_partitions_come_in_the_order_asked_and_missing_ones
     store.get_blocks(job, asked)  # begun, and never asked for
     assert store.head(job) is None
     assert len(list(left)) == len(keys[::3]) - 1
+
+
+def test_a_key_is_looked_for_in_one_bucket_and_a_bucket_of_64_batches_is_one_partition(
+    store: CassandraStore, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Job(store, name=job, code=key_code(pa.int64(), equality=True, buckets=8)).start()
+    batches = {number: rows(400, number) for number in (0, 1, 63, 64, 130)}
+    for number, content in batches.items():
+        made.batch(number, content)
+    asked: list[tuple[int, int]] = []
+    send = CassandraStore._send_requests
+
+    def send_requests(self: CassandraStore, job: str, keys: Any) -> Any:
+        sent = send(self, job, keys)
+        asked.extend((bucket, chapter) for (_, bucket, chapter, _), _ in sent)
+        return sent
+
+    monkeypatch.setattr(CassandraStore, "_send_requests", send_requests)
+    found = ids(ask(Reader(store, job), Question(key=7)))
+    whole = pa.Table.from_batches(list(batches.values()))
+    assert found == sorted(whole.filter(pc.equal(whole[RESULT_KEY], 7))["id"].to_pylist()) != []
+    assert len(asked) == 3 and {bucket for bucket, _ in asked} == {asked[0][0]}
+    assert [chapter for _, chapter in asked] == [0, 1, 2]
 
 
 def test_the_largest_block_fits_and_a_larger_one_is_named(store: CassandraStore, job: str) -> None:
