@@ -189,7 +189,7 @@ def test_an_attached_file_is_forgotten_when_it_was_handed_over(tmp_path: Path) -
             assert len(store._attached[worker]) == len(named)
 
 
-@pytest.mark.parametrize(("r", "s"), [(20, 20), (40, 4)])
+@pytest.mark.parametrize(("r", "s"), [pytest.param(20, 20, marks=pytest.mark.soak), (40, 4)])
 def test_loads_are_even_whatever_the_rates(r: int, s: int, tmp_path: Path) -> None:
     workers, block = 3, 4
     given = steady(r, s, 36, keys=1000)

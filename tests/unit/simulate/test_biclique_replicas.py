@@ -170,7 +170,7 @@ def settle(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(40), pytest.param(range(40, 500), marks=pytest.mark.slow)], ids=["few", "some"]
+    "seeds", [range(40), pytest.param(range(40, 500), marks=pytest.mark.soak)], ids=["few", "some"]
 )
 def test_losses_one_after_the_other_under_any_schedule(seeds: range) -> None:
     for seed in seeds:
