@@ -97,6 +97,7 @@ def test_a_failure_is_shown_with_its_first_cause_and_the_others_run(given: Histo
     assert (cannot["failed"], "needs an equality" in cannot["error"]) == (False, True)
 
 
+@pytest.mark.soak
 def test_a_stop_shows_what_there_is_so_far(given: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = threading.Event()
     ran: list[str] = []

@@ -242,6 +242,7 @@ def test_each_line_stands_once_in_a_file_of_json_lines(session: SparkSession, tm
     check_same(Counter((line["r_id"], line["s_id"]) for line in lines), want)
 
 
+@pytest.mark.soak
 def test_rows_put_aside_are_there_and_counted_once(session: SparkSession, tmp_path: Path) -> None:
     case, batches = CASES["biclique by hash"], 4
     given = history(23, r=10 * batches, s=10 * batches)

@@ -298,6 +298,7 @@ def test_bad_records_are_kept_with_their_offsets_and_cost_no_other_record(
     assert len(letters) == 5 and all(letter["reason"] for letter in letters)
 
 
+@pytest.mark.soak
 def test_a_strict_job_stops_at_a_bad_record_and_names_it(
     broker: KafkaBroker, session: SparkSession, tmp_path: Path
 ) -> None:

@@ -200,6 +200,7 @@ def test_a_chain_of_each_stage_becomes_longer_and_shorter(session: SparkSession,
     assert (recorded["units"], recorded["resizes"]) == ([1, 1], 4)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("operator", [Biclique(2, 2, Routing.HASH), Ring(3, {"b": 2}, {"a": ["c", "b"]})], ids=str)
 def test_dataframes_are_joined(operator: Operator, session: SparkSession, tmp_path: Path) -> None:
     given = history(6)
