@@ -10,9 +10,12 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -93,10 +96,10 @@ def left_s(done: Sequence[Done], stages: Sequence[Stage]) -> float:
     return sum(stage.usual_s for stage in stages[len(done) :]) * (spent / usual if usual else 1.0)
 
 
-def run(stage: Stage) -> Done:
-    """Run a stage; its output goes on to ours as it comes."""
+def run(stage: Stage, folder: Path) -> Done:
+    """Run a stage, whose tests' files go into a folder; its output goes on to ours as it comes."""
     begun_s = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", *SLOWEST, *stage.arguments]
+    command = [sys.executable, "-m", "pytest", "-q", f"--basetemp={folder}", *SLOWEST, *stage.arguments]
     tail = b""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -126,12 +129,22 @@ def main(names: Sequence[str]) -> int:
     stages = [by_name[name] for name in names] or STAGES
     begun_s = time.monotonic()
     done: list[Done] = []
+    files = Path(tempfile.mkdtemp(prefix="streamjoin-tests-"))
+    removing: list[subprocess.Popen[bytes]] = []
     for number, stage in enumerate(stages, 1):
         so_far = f"{clock(time.monotonic() - begun_s)} so far, about {clock(left_s(done, stages))} left"
         print(f"\n### tests: stage {number} of {len(stages)}, {stage.name}; {so_far}", flush=True)
-        done.append(run(stage))
+        done.append(run(stage, files / stage.name))
         if done[-1].status:
             break
+        # A hundred thousand files: pytest itself would remove those of earlier stages, one by one, for minutes.
+        removing.append(subprocess.Popen(["rm", "-rf", str(files / stage.name)]))
+    for removal in removing:
+        removal.wait()
+    with suppress(OSError):
+        files.rmdir()
+    if files.exists():
+        print(f"\nwhat the tests wrote is in {files}")
     print(f"\n### tests: {clock(time.monotonic() - begun_s)} in all")
     for one in done:
         verdict = "failed" if one.status else "passed"

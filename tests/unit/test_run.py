@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,14 @@ def test_the_line_that_counts_tests_is_found(output: str, line: str) -> None:
 
 
 def test_the_first_stage_that_fails_is_the_last(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ran: list[str] = []
 
-    def fails_second(stage: Stage) -> Done:
+    def fails_second(stage: Stage, folder: Path) -> Done:
         ran.append(stage.name)
+        (folder / "of a test").mkdir(parents=True)
         return Done(stage, 61, int(len(ran) == 2), "1 passed in 61s")
 
     monkeypatch.setattr(run, "run", fails_second)
@@ -50,11 +53,18 @@ def test_the_first_stage_that_fails_is_the_last(
     said = capsys.readouterr().out
     assert f"stage 2 of {len(STAGES)}, {STAGES[1].name}; 0:00 so far, about " in said
     assert said.splitlines()[-1].split()[:3] == [STAGES[1].name, "failed", "1:01"]
+    (left,) = tmp_path.iterdir()
+    assert f"what the tests wrote is in {left}" in said
+    assert [path.name for path in left.iterdir()] == [STAGES[1].name], "what passed leaves nothing"
 
 
-def test_stages_go_by_their_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(run, "run", lambda stage: Done(stage, 1, 0, ""))
+def test_stages_go_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(run, "run", lambda stage, folder: Done(stage, 1, 0, ""))
     assert run.main(("servers", "quick")) == 0
+    assert list(tmp_path.iterdir()) == []
     assert run.main(("soon",)) == 2
     assert "there is no stage soon; stages are quick, " in capsys.readouterr().err
 
