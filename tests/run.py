@@ -61,15 +61,15 @@ class Stage:
 
 
 STAGES = (
-    Stage("quick", 110, (*TWO, "--dist", "worksteal", "-m", QUICK, *CHECKED)),
-    Stage("parts", 400, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
-    Stage("slow", 780, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
+    Stage("quick", 120, (*TWO, "--dist", "worksteal", "-m", QUICK, *CHECKED)),
+    Stage("parts", 480, (*TWO, "--dist", "worksteal", "-m", QUICK, *(f"--ignore={path}" for path in CHECKED))),
+    Stage("slow", 700, (*TWO, "--dist", "worksteal", "-m", ANYWHERE, *MEASURES_NOTHING)),
     # Alone, for they measure time, or wait with little patience.
-    Stage("alone", 250, ("-m", f"({ANYWHERE}) or alone", *(f"--ignore={path}" for path in MEASURES_NOTHING))),
+    Stage("alone", 200, ("-m", f"({ANYWHERE}) or alone", *(f"--ignore={path}" for path in MEASURES_NOTHING))),
     # Files stay together, for the servers that their tests share; `kills` share none and go where there is room.
     Stage(
         "servers",
-        1480,
+        1400,
         (*MANY, "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "(spark or services) and not alone", *SERVERS),
     ),
 )
