@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +109,15 @@ def run(stage: Stage, folder: Path) -> Done:
     return Done(stage, time.monotonic() - begun_s, process.returncode, closing_line(tail.decode(errors="replace")))
 
 
+def remove(folder: Path) -> None:
+    """Remove what tests have written, without waiting for it.
+
+    It may be a hundred thousand files. Those of earlier stages pytest itself would remove one by one, for minutes.
+    """
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(["rm", "-rf", str(folder)], stdout=nothing, stderr=nothing, start_new_session=True)
+
+
 def closing_line(output: str) -> str:
     """The last line of pytest's that counts tests."""
     lines = re.findall(
@@ -130,21 +138,17 @@ def main(names: Sequence[str]) -> int:
     begun_s = time.monotonic()
     done: list[Done] = []
     files = Path(tempfile.mkdtemp(prefix="streamjoin-tests-"))
-    removing: list[subprocess.Popen[bytes]] = []
     for number, stage in enumerate(stages, 1):
         so_far = f"{clock(time.monotonic() - begun_s)} so far, about {clock(left_s(done, stages))} left"
         print(f"\n### tests: stage {number} of {len(stages)}, {stage.name}; {so_far}", flush=True)
         done.append(run(stage, files / stage.name))
         if done[-1].status:
             break
-        # A hundred thousand files: pytest itself would remove those of earlier stages, one by one, for minutes.
-        removing.append(subprocess.Popen(["rm", "-rf", str(files / stage.name)]))
-    for removal in removing:
-        removal.wait()
-    with suppress(OSError):
-        files.rmdir()
-    if files.exists():
+        remove(files / stage.name)
+    if done[-1].status:
         print(f"\nwhat the tests wrote is in {files}")
+    else:
+        remove(files)
     print(f"\n### tests: {clock(time.monotonic() - begun_s)} in all")
     for one in done:
         verdict = "failed" if one.status else "passed"
