@@ -5,6 +5,8 @@ objects are left out of that, which takes a third off the fixed cost of a batch.
 """
 
 import gc
+import os
+from typing import Any
 
 import numpy  # noqa: F401
 import pandas  # noqa: F401
@@ -21,7 +23,19 @@ import pyspark.worker
 import streamjoin.spark.tasks  # noqa: F401
 from streamjoin.warming import load_join_kernels
 
+_worker = pyspark.daemon.worker
+
+
+def worker(sock: Any, authenticated: bool) -> int:
+    """Spark's, which ends without a stack where nobody takes its answer any more: Spark has ended, or the task has."""
+    try:
+        return int(_worker(sock, authenticated))
+    except (BrokenPipeError, ConnectionResetError):
+        os._exit(1)
+
+
 if __name__ == "__main__":
+    pyspark.daemon.worker = worker
     load_join_kernels()
     gc.collect()
     gc.freeze()
