@@ -175,6 +175,7 @@ def test_a_key_is_looked_for_in_one_bucket_and_a_bucket_of_64_batches_is_one_par
     batches = {number: rows(400, number) for number in (0, 1, 63, 64, 130)}
     for number, content in batches.items():
         made.batch(number, content)
+    made.batch(131, rows(1, 131, keys=1))  # with which the snapshot before it is closed
     asked: list[tuple[int, int]] = []
     send = CassandraStore._send_requests
 
