@@ -192,10 +192,19 @@ def _least(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     Raises:
         FailedRowError: they did not find the same.
     """
-    if len(found := {one["results"] for one in tries}) > 1:
-        raise systems.FailedRowError(f"{tries[0]['layout']} at {tries[0]['slots']} slots found {sorted(found)} rows")
+    _check_alike(tries)
     batch_s = [min(same) for same in zip(*(one["batch_s"] for one in tries), strict=True)]
     return {**tries[0], "batch_s": batch_s, "seconds": sum(batch_s)}
+
+
+def _check_alike(tries: Sequence[dict[str, Any]]) -> None:
+    """Turns of one run have found the same.
+
+    Raises:
+        FailedRowError: they have not.
+    """
+    if len(found := {one["results"] for one in tries}) > 1:
+        raise systems.FailedRowError(f"{tries[0]['layout']} at {tries[0]['slots']} slots found {sorted(found)} rows")
 
 
 def operator_of(layout: Layout) -> tuple[str, dict[str, Any]]:
@@ -281,8 +290,7 @@ def _median(tries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One of several runs, with the median of their batches' times; of what failed nothing is left out."""
     if failed := next((one for one in tries if one["error"] or not one["batch_ms"]), None):
         return failed
-    if len(found := {one["results"] for one in tries}) > 1:
-        raise systems.FailedRowError(f"{tries[0]['layout']} at {tries[0]['slots']} slots found {sorted(found)} rows")
+    _check_alike(tries)
     return {**tries[0], "batch_ms": median([one["batch_ms"] for one in tries])}
 
 
