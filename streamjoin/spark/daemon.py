@@ -34,8 +34,9 @@ def worker(sock: Any, authenticated: bool) -> int:
         os._exit(1)
 
 
+pyspark.daemon.worker = worker
+
 if __name__ == "__main__":
-    pyspark.daemon.worker = worker
     load_join_kernels()
     gc.collect()
     gc.freeze()

@@ -25,7 +25,7 @@ TALK = textwrap.dedent("""
     daemon._worker = worker
     ours, theirs = socket.socketpair()
     theirs.close()
-    print("worker ended with", daemon.worker(ours, True))
+    print("worker ended with", pyspark.daemon.worker(ours, True))
 """)
 
 
